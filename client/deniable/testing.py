@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from deniable.device.client import Client
-from deniable.device.state_file import MEMORY
+from deniable.device.state import MEMORY
 from deniable.protocol.registry import Registry
 from deniable.protocol.types import Value
 

@@ -21,7 +21,6 @@ from typing import Any, TypeAlias
 from deniable import DeniableError, Registry
 from deniable.device.client import Client
 from deniable.device.state import State
-from deniable.device.state_file import begin
 from deniable.device.transport import HttpTransport, Reply, read_reply
 from deniable.protocol.coded_message import counted
 from deniable.protocol.types import Value
@@ -49,9 +48,8 @@ class _MemoryState(State):
         """Empty it, but for the keys of memos: the device has reported in the weeks before."""
         with self.transaction() as connection:
             tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            for (name,) in tables.fetchall():
+            for name in {name for (name,) in tables.fetchall()} - {"device", "pauses"}:
                 connection.execute(f"DELETE FROM {name}")
-            begin(connection, None)
             connection.executemany("INSERT INTO memo_keys VALUES (?, ?)", keys.items())
 
 

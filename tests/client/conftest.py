@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from deniable import Client, Registry
-from deniable.device import state_file
+from deniable.device import state
 from deniable.device.device import Device
 from deniable.device.recording import Recorder
 from deniable.device.state import State
@@ -222,8 +222,8 @@ def live():
 @pytest.fixture(autouse=True)
 def fast_disk(monkeypatch):
     """Nobody pulls the plug in a test, so it need not wait for the disk."""
-    fast = [each.replace("FULL", "OFF") for each in state_file._SETTINGS]
-    monkeypatch.setattr(state_file, "_SETTINGS", tuple(fast))
+    fast = [each.replace("FULL", "OFF") for each in state._SETTINGS]
+    monkeypatch.setattr(state, "_SETTINGS", tuple(fast))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 import pytest
 
 from deniable import Client, Registry, TransportError
-from deniable.device import state, state_file, worker
+from deniable.device import state, worker
 from deniable.device.state import FILE_NAME, Lock, State
 from deniable.device.transport import HttpTransport
 
@@ -55,10 +55,8 @@ def marked():
 @pytest.fixture
 def impatient(monkeypatch):
     """No statement waits for another process."""
-    for module in (state, state_file):
-        monkeypatch.setattr(
-            module, "wait_until", lambda each, deadline: each.execute("PRAGMA busy_timeout = 0")
-        )
+    begin = state.begin
+    monkeypatch.setattr(state, "begin", lambda connection, patience: begin(connection, 0.0))
 
 
 @pytest.mark.usefixtures("impatient")
@@ -108,12 +106,13 @@ def test_closing_takes_no_longer_than_it_says(make_client, marked, tmp_path, mon
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
-    def wait(connection, deadline):
-        now[0] = max(now[0], deadline)
-        connection.execute("PRAGMA busy_timeout = 0")
+    begin = state.begin
 
-    for module in (state, state_file):
-        monkeypatch.setattr(module, "wait_until", wait)
+    def wait(connection, patience):
+        now[0] += patience
+        begin(connection, 0.0)
+
+    monkeypatch.setattr(state, "begin", wait)
     with locked(tmp_path / "state" / FILE_NAME):
         if pending == "record":
             client.record("page", SECRET)

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry, StateError
-from deniable.device.state import FILE_NAME, State, default_directory
-from deniable.device.state_file import distrust
+from deniable.device.state import FILE_NAME, State, default_directory, distrust
 
 
 @pytest.fixture
@@ -243,6 +242,24 @@ def test_what_is_no_text_is_damage():
     assert found.damaged
     assert str(found) == "the state file is damaged: remove it to start again"
     assert distrust(sqlite3.ProgrammingError("a mistake in the code")) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "damage"),
+    [
+        (sqlite3.OperationalError, sqlite3.SQLITE_ERROR, True),
+        (sqlite3.OperationalError, sqlite3.SQLITE_BUSY_SNAPSHOT, False),
+        (sqlite3.OperationalError, sqlite3.SQLITE_FULL, False),
+        (sqlite3.DatabaseError, sqlite3.SQLITE_NOTADB, True),
+        (sqlite3.IntegrityError, sqlite3.SQLITE_CONSTRAINT_CHECK, True),
+        (sqlite3.InterfaceError, sqlite3.SQLITE_MISUSE, False),
+    ],
+)
+def test_what_passes_is_no_damage(kind, code, damage):
+    """A full disk or a lock may pass; what the file itself holds does not."""
+    error = kind("told")
+    error.sqlite_errorcode = code
+    assert (distrust(error) is not None) == damage
 
 
 def test_a_switch_that_cannot_be_read_is_off(tmp_path):

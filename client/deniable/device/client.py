@@ -394,8 +394,7 @@ def _narrator(
 
 
 def _open_state(app: str, state_dir: str | Path | State | None) -> State:
-    from deniable.device.state import State, default_directory
-    from deniable.device.state_file import MEMORY
+    from deniable.device.state import MEMORY, State, default_directory
 
     if isinstance(state_dir, State):
         return state_dir

@@ -356,10 +356,3 @@ def refusals(connection: Connection, now: float) -> dict[str, int]:
         "SELECT metric, sum(records) FROM refusals WHERE ends > ? GROUP BY metric", (now,)
     )
     return dict(rows)
-
-
-def clear(connection: Connection) -> None:
-    """Delete all open values, and how many did not fit. Their windows stay open, and are not drawn
-    again."""
-    connection.execute("DELETE FROM open_values")
-    connection.execute("DELETE FROM refusals")

@@ -69,6 +69,7 @@ CREATE TABLE schemes (
     definition TEXT,
     PRIMARY KEY (metric, scheme)
 );
+INSERT INTO pauses VALUES (0, 0, 0);
 """
 """`pauses` has one row: failures in a row, when backoff ends, and when Retry-After ends.
 Times are POSIX seconds."""

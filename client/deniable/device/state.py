@@ -1,8 +1,8 @@
 """The device's state: one SQLite file, safe against crashes, forks and a second process.
 
-This module provides transactions, and fails closed: a file that is damaged, foreign, another app's
-or newer than this code is never used, repaired or replaced. A new device starts only if the file
-is missing. `deniable.device.state_file` opens and checks it.
+It fails closed: a file that is damaged, foreign, another app's or newer than this code is never
+used, repaired or replaced. A new device starts only if the file is missing. Each module declares
+its own tables.
 
 The owner of a device can delete the reports that wait, or everything but the ledger: that and the
 list of reported windows always stay, so that agreeing again reveals no more than was declared.
@@ -15,25 +15,23 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from deniable.device import open_windows, outbox
-from deniable.device.state_file import (
-    PATIENCE,
-    distrust,
-    may_be_there,
-    open_file,
-    open_memory,
-    wait_until,
-)
+from deniable.device import ledger, open_windows, outbox
 from deniable.protocol.errors import StateError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_NAME = "state.sqlite3"
+
+MEMORY = ":memory:"
+"""As a state directory: keep the state in memory, for devices that live for one process."""
+
+PATIENCE = 2.0
+"""Seconds that a transaction waits for another process or thread that uses the state's file."""
 
 _OFF = "switched-off"
 """The file beside it that switches reporting off. It is a file, so that whoever manages the
@@ -42,6 +40,22 @@ device can create it without our program."""
 _ERASED = ("open_values", "refusals", "firsts", "batches", "reports", "schemes", "memo_keys")
 """The tables that an erasure empties. Windows stay as they are, and are not drawn again; a metric
 that looks back is not reported without its memos, so its first window is not needed either."""
+
+_APPLICATION = 0x646E6279  # "dnby"
+_VERSION = 1
+
+_TABLES = "CREATE TABLE device (app TEXT, erased TEXT)"
+"""One row: the app, if known, and the UTC day on which the owner last erased reports."""
+
+_SETTINGS = (
+    # The journal is emptied in place: no directory entry has to reach the disk for a
+    # commit to be durable, and no copy of an old page stays behind as in WAL mode.
+    "PRAGMA journal_mode = TRUNCATE",
+    "PRAGMA synchronous = FULL",
+    # Deleted values are overwritten: after its window a true value is not on disk.
+    "PRAGMA secure_delete = ON",
+    "PRAGMA temp_store = MEMORY",
+)
 
 
 def states_root() -> str:
@@ -114,11 +128,10 @@ class State:
         self.path: str | None = None
         """The file; None if the state is in memory."""
         if directory is not None:
-            folder = os.fspath(directory)
-            if not os.path.isabs(folder):
+            self.path = os.path.join(os.fspath(directory), FILE_NAME)
+            if not os.path.isabs(self.path):
                 # Absolute from the start: the app may change its working directory.
-                folder = os.path.join(os.getcwd(), folder)
-            self.path = os.path.join(folder, FILE_NAME)
+                self.path = os.path.join(os.getcwd(), self.path)
         self.app = app
         self.failure: StateError | None = None
         """Why the state cannot be trusted; None while it can."""
@@ -146,30 +159,66 @@ class State:
             StateError: the file cannot be trusted; every later transaction raises it too.
             sqlite3.Error, OSError: the disk does not work, or another process has a lock.
         """
-        patience = self.patience
-        deadline = time.monotonic() + patience
-        with self._lock.held(patience):
-            self._check()
+        with self._lock.held(self.patience):
+            self._refuse_failed()
+            opened = self._connection is not None
             try:
                 if self._connection is None:
-                    path, app = self.path, self.app
-                    self._connection = open_file(path, app, deadline) if path else open_memory()
-                connection = self._connection
-                wait_until(connection, deadline)
-                connection.execute("BEGIN IMMEDIATE")
-                yield connection
-                wait_until(connection, deadline)
-                connection.execute("COMMIT")
+                    self._connection = self._connect()
+                begin(self._connection, self.patience)
+                if not opened:
+                    self._check(self._connection)
+                yield self._connection
+                self._connection.execute("COMMIT")
             except BaseException as error:
                 self._abandon()
                 self.failure = distrust(error)
-                self._check()
+                self._refuse_failed()
                 raise
 
-    def _check(self) -> None:
+    def _refuse_failed(self) -> None:
         # Not the stored error, which would keep the frames that it has passed, and their values.
         if self.failure is not None:
             raise StateError(str(self.failure), damaged=self.failure.damaged) from None
+
+    def _connect(self) -> sqlite3.Connection:
+        if self.path is None:
+            connection = _open(MEMORY)
+            _create_tables(connection, self.app)
+            return connection
+        try:
+            os.stat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            _create_file(self.path, self.app)
+        connection = _open(self.path)
+        try:
+            for setting in _SETTINGS:
+                connection.execute(setting)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file that is foreign, another app's, newer or damaged."""
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        if application != _APPLICATION:
+            raise StateError("the state file is not one of deniable's: name another state_dir")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != _VERSION:
+            raise StateError(
+                f"the state file has version {version}, and this deniable reads {_VERSION}: "
+                "upgrade it"
+            )
+        # Not quick_check, which misses damage in an index; a row might then not be found.
+        if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+            raise StateError("the state file is damaged: remove it to start again", damaged=True)
+        (owner,) = connection.execute("SELECT app FROM device").fetchone()
+        if self.app is not None and owner is not None and self.app != owner:
+            raise StateError(
+                f"the state file belongs to the app {owner!r}, and the registry is of "
+                f"{self.app!r}: give each app a state_dir of its own"
+            )
 
     def withdraw(self) -> None:
         """Delete the values of open windows and the reports that were not acknowledged.
@@ -178,7 +227,8 @@ class State:
         independent of any value: with another key, the same value would be revealed a second time.
         """
         with self.transaction() as connection:
-            open_windows.clear(connection)
+            connection.execute("DELETE FROM open_values")
+            connection.execute("DELETE FROM refusals")
             outbox.withdraw(connection)
 
     def erase(self, now: float) -> None:
@@ -240,14 +290,93 @@ class State:
         self._lock.lock.release()
 
     def _abandon(self) -> None:
-        if self._connection is None:
-            return
-        with suppress(sqlite3.Error):
-            self._connection.rollback()
         if self.path is not None:
-            self._disconnect()
+            self._disconnect()  # and undo what it has begun
+        elif self._connection is not None:
+            self._connection.rollback()
 
     def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _open(database: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        database,
+        timeout=PATIENCE,
+        isolation_level=None,
+        check_same_thread=False,  # State's lock lets one thread in at a time
+    )
+
+
+def begin(connection: sqlite3.Connection, patience: float) -> None:
+    """Begin a transaction; wait so many seconds at most for that of another process."""
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * patience)}")
+    connection.execute("BEGIN IMMEDIATE")
+
+
+def may_be_there(path: str) -> bool:
+    """Whether there is such a file, or none can be seen because the directory may not be read.
+    `os.path.exists` would take such a directory for an empty one."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _create_file(path: str, app: str | None) -> None:
+    """Create a complete file under another name, and then link it to the final name.
+
+    So a crash never leaves a partial file, an empty file is always damage, and if two
+    processes start at once, one of them wins.
+    """
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True, mode=0o700)
+    draft = f"{path}.new-{os.getpid()}"
+    with suppress(FileNotFoundError):
+        os.unlink(draft)
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        with closing(_open(draft)) as connection:
+            connection.execute("PRAGMA journal_mode = OFF")  # nobody uses a draft that is partial
+            _create_tables(connection, app)
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        os.unlink(draft)
+    if os.name == "posix":
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def _create_tables(connection: sqlite3.Connection, app: str | None) -> None:
+    marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION}"
+    tables = (_TABLES, ledger.TABLES, open_windows.TABLES, outbox.TABLES)
+    connection.executescript(";".join(("BEGIN", marks, *tables)))
+    connection.execute("INSERT INTO device VALUES (?, NULL)", (app,))
+    connection.execute("COMMIT")
+
+
+def distrust(error: BaseException) -> StateError | None:
+    """What an error says against the file; None if the trouble may pass, like a full disk."""
+    if isinstance(error, StateError):
+        return StateError(str(error), damaged=error.damaged)
+    if isinstance(error, UnicodeDecodeError):
+        told = ""  # even SQLite's message about the damage is not text
+    else:
+        # Python's own errors, about a misuse of the module, carry no code.
+        code = getattr(error, "sqlite_errorcode", 0)
+        # Operational errors are of what is around the file: its locks, the disk, permissions. But
+        # a table that is missing is told by one too, as SQLITE_ERROR.
+        around = isinstance(error, sqlite3.OperationalError) and code & 0xFF != sqlite3.SQLITE_ERROR
+        if not code or around or not isinstance(error, sqlite3.DatabaseError):
+            return None
+        told = f" ({error})"
+    return StateError(f"the state file is damaged{told}: remove it to start again", damaged=True)
