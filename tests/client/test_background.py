@@ -130,9 +130,8 @@ class Owner:
     def __init__(self, linger):
         self.work: deque[int] = deque()
         self.steps: list[tuple[int, bool]] = []
-        self.finished = threading.Event()
         self.idle = 3600.0
-        self.worker = Worker(self.step, self.finished.set, linger)
+        self.worker = Worker(self.step, linger)
 
     def step(self, urgent):
         taken = len(self.work)
@@ -176,7 +175,7 @@ def test_one_step_takes_what_comes_while_it_waits():
     assert owner.worker.run(soon(), urgent=False)
     assert owner.steps == [(50, True), (0, False)]
     owner.worker.stop(soon())
-    assert owner.finished.is_set()
+    assert not owner.worker.started
 
 
 def test_nobody_waits_for_a_worker_that_has_ended():
@@ -190,7 +189,7 @@ def test_nobody_waits_for_a_worker_that_has_ended():
             return True, 3600.0
 
     owner, results = Slow(), SimpleQueue()
-    worker = Worker(owner.step, lambda: None, 0.0)
+    worker = Worker(owner.step, 0.0)
     worker.wake()
     assert begun.wait(LIMIT)
     asking = threading.Thread(target=lambda: results.put(worker.run(None)), daemon=True)
@@ -206,7 +205,7 @@ def test_steps_are_repeated_after_a_while():
     owner = Owner(linger=0.0)
     owner.idle = 0.001
     owner.worker.wake()
-    steps, finished = owner.steps, owner.finished
+    steps, worker = owner.steps, owner.worker
     await_that(lambda: len(steps) > 5, True)
     del owner
-    assert finished.wait(LIMIT)
+    until(lambda: not worker.started, "the thread outlived its owner")

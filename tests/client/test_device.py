@@ -8,7 +8,6 @@ from typing import cast
 import pytest
 
 from deniable import TransportError
-from deniable.device import outbox
 from deniable.device.device import LONGEST_BACKOFF, Device
 from deniable.device.recording import Record
 from deniable.device.state import State
@@ -76,13 +75,6 @@ def test_backoff_doubles_up_to_an_hour(device, clock, collector):
         bound = min(2.0**failures, 3600.0)
         assert device.seconds_to_send() == pytest.approx(bound * share(device), rel=1e-12)
     assert LONGEST_BACKOFF == 3600
-
-
-def test_without_an_endpoint_nothing_is_delivered(device):
-    """It says so, and the batch waits."""
-    device.transport = None
-    with pytest.raises(TransportError, match="no endpoint"):
-        device.deliver(outbox.OutgoingBatch("0" * 32, b"", 0))
 
 
 @pytest.mark.parametrize(("days", "reported"), [(7, ["2027-01-04"]), (7 + 1e-5, [])])

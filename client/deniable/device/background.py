@@ -66,16 +66,15 @@ class Background:
         self._records: deque[Record] = deque()
         # Held from taking records out of the queue until they are written.
         self._writing = Lock()
-        self._taking_back: Callable[[], None] | None = None
+        self._deletion: Callable[[], None] | None = None
         """The deletion that the owner has asked for and that is not on the disk yet."""
         # Two threads, so that a slow collector does not delay writing values to the disk.
-        finish = self._state.close
-        self._writer = Worker(self._write_step, finish, _LINGER, threaded=threads)
-        self._sender = Worker(self._send_step, finish, 0.0, threaded=threads)
+        self._writer = Worker(self._write_step, _LINGER, threaded=threads)
+        self._sender = Worker(self._send_step, 0.0, threaded=threads)
         self._owns_state = owns_state
         follow(self)
         if self.status in ("disabled", "no_consent"):
-            self._withdraw()
+            self._delete(self._state.withdraw)
         self._resume()
 
     @property
@@ -90,7 +89,7 @@ class Background:
             return "disabled"
         if self._state.failure is not None:
             return "failed"
-        agreed = self._consent and not self._switched_off and self._taking_back is None
+        agreed = self._consent and not self._switched_off and self._deletion is None
         return "on" if agreed else "no_consent"
 
     def _work(self, deadline: float | None, *, urgent: bool) -> bool:
@@ -114,7 +113,6 @@ class Background:
         try:
             if not self._disabled and self._writer.started:
                 self._work(deadline, urgent=False)
-            self._take_back()
             self._end(deadline)
         finally:
             self._state.until = None  # others may use it
@@ -122,7 +120,7 @@ class Background:
 
     def _end(self, deadline: float) -> None:
         """Write what the threads did not come to, and stop them until a `time.monotonic`."""
-        if self._records:
+        if self._records or self._deletion is not None:
             self._write()
         self._closed = True
         for worker in (self._writer, self._sender):
@@ -153,88 +151,66 @@ class Background:
     def _write_step(self, urgent: bool) -> tuple[bool, float]:
         """Write everything to the disk. Returns whether that succeeded, and when to do it again:
         at the latest when windows end, which they all do at midnight (UTC)."""
-        done = self._carry_out() and self.status != "failed"
-        if done and self.status == "on":
-            done = self._write()
-        elif done:
-            self._heed()
-        if self._records or self._taking_back is not None:  # the disk did not work
+        done = self._write()
+        if self._records or self._deletion is not None:  # the disk did not work
             return done, _RETRY_DISK
         return done, _idle(-self._device.clock() % _DAY)
 
     def _send_step(self, urgent: bool) -> tuple[bool, float]:
         """Send the reports that are due, or all finished ones. Returns whether none is left, and
         when the next one is due."""
-        if self._closing and self.status == "on" and self._state.exists():
+        if self.status != "on" or not self._state.exists():
+            return self.status != "failed", _LONGEST_IDLE
+        if self._closing:
             self._troubles.guard(self._device.hurry)
-        while self._device.transport is not None and self.status == "on":
+        while self.status == "on":
             batch = self._troubles.guard(lambda: self._device.take(urgent=urgent))
             if batch is None or not self._deliver(batch):
                 break
-        if self.status != "on":
-            return self.status != "failed", _LONGEST_IDLE
-        if not self._state.exists():
-            return True, _LONGEST_IDLE
         due = self._troubles.guard(self._device.seconds_to_send)
         return due == math.inf, _LONGEST_IDLE if due is None else _idle(due)
 
-    def _heed(self) -> None:
-        """Check whether the owner of the device has switched reporting off, or on again."""
-        before, self._switched_off = self._switched_off, self._state.switched_off
-        if self._switched_off and not before:
-            self._withdraw()  # also what another process wrote in between
-
-    def _withdraw(self) -> None:
-        """Delete what was recorded and not sent, in memory and on the disk."""
-        if self._taking_back is None:
-            self._taking_back = self._state.withdraw
-        self._take_back()
-
-    def _take_back(self) -> None:
-        """Carry out a deletion that was asked for, or leave it to the writer. In a state that
-        cannot be trusted nothing is deleted."""
-        if not self._carry_out() and not self._closed and self._state.failure is None:
-            self._writer.wake()
-
-    def _carry_out(self) -> bool:
-        """Try a deletion that was asked for. Returns whether none is pending. If the disk does not
-        work, nothing is kept or sent until the deletion has succeeded."""
-        forget = self._taking_back
-        if forget is not None:
-            self._troubles.guard(lambda: self._forget(forget))
-        return self._taking_back is None
-
-    def _forget(self, forget: Callable[[], None]) -> None:
-        with self._writing.held(self._state.patience):
-            self._records.clear()
-            if self._state.exists():
-                forget()
-        if self._taking_back is forget:  # not another one that was asked for meanwhile
-            self._taking_back = None
+    def _delete(self, deletion: Callable[[], None]) -> None:
+        """Delete what was recorded, in memory and on the disk; what fails is left to the writer."""
+        self._deletion = deletion
+        self._write()
+        self._resume()
 
     def _write(self) -> bool:
-        """Write the queued records to the disk and seal the windows that have ended."""
-        self._heed()
-        return self._troubles.guard(self._write_queued) is True
+        """Bring to the disk what is in memory. Returns whether that succeeded."""
+        return self._troubles.guard(self._write_all) is True
 
-    def _write_queued(self) -> bool:
+    def _write_all(self) -> bool:
+        """Carry out a deletion that was asked for. Once none is pending, write the records and seal
+        the windows that have ended: if the disk does not work, nothing is kept or sent until the
+        deletion has succeeded. In a state that cannot be trusted nothing is deleted."""
+        before, self._switched_off = self._switched_off, self._state.switched_off
+        if self._switched_off and not before:  # also what another process wrote in between
+            self._deletion = self._deletion or self._state.withdraw
         with self._writing.held(self._state.patience):
-            if self.status != "on":
-                return False
-            records = [self._records.popleft() for _ in range(len(self._records))]
-            if not records and not self._state.exists():
-                return True
-            try:
-                dropped, waiting = self._device.write(records)
-            except BaseException:
-                # The disk may work again later. If the state has failed, they are not kept.
-                self._records.extendleft(reversed(records))
-                raise
+            deletion = self._deletion
+            if deletion is not None:
+                self._records.clear()
+                if self._state.exists():
+                    deletion()
+                if self._deletion is deletion:  # not another one that was asked for meanwhile
+                    self._deletion = None
+            if self.status == "on" and (self._records or self._state.exists()):
+                self._write_records()
+        return self._deletion is None and self.status != "failed"
+
+    def _write_records(self) -> None:
+        records = [self._records.popleft() for _ in range(len(self._records))]
+        try:
+            dropped, waiting = self._device.write(records)
+        except BaseException:
+            # The disk may work again later. If the state has failed, they are not kept.
+            self._records.extendleft(reversed(records))
+            raise
         if dropped:
             self._troubles.counters["dropped"] += dropped
         if waiting:
             self._sender.wake()
-        return True
 
     def _deliver(self, batch: OutgoingBatch) -> bool:
         """Send one batch. Returns whether to continue with the next."""
@@ -248,8 +224,10 @@ class Background:
         return True
 
     def _resume(self) -> None:
-        """Start work on what an earlier run has left, if there was one."""
-        if self.status == "on" and self._state.exists():
+        """Let the writer begin with what is left: by an earlier run, or by a deletion that has
+        failed."""
+        left = self._deletion is not None and self._state.failure is None
+        if left or (self.status == "on" and self._state.exists()):
             self._writer.wake()
 
 

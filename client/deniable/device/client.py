@@ -328,7 +328,6 @@ class Client(Background):
     def opt_in(self) -> None:
         """The person agrees."""
         self._consent = True
-        self._take_back()
         self._resume()
 
     def opt_out(self) -> None:
@@ -338,7 +337,7 @@ class Client(Background):
         again reveals no more than was declared.
         """
         self._consent = False
-        self._withdraw()
+        self._delete(self._deletion or self._state.withdraw)
 
     def erase(self) -> None:
         """Delete values, all reports, and the keys of memos, as the owner of the device asks.
@@ -346,8 +345,7 @@ class Client(Background):
         The ledger stays. A metric that has reported with memos never does so again on this
         device.
         """
-        self._taking_back = lambda: self._state.erase(self._clock())
-        self._take_back()
+        self._delete(lambda: self._state.erase(self._clock()))
 
     @property
     def counters(self) -> dict[str, int]:

@@ -28,21 +28,14 @@ class Worker:
 
     After work arrives, the thread waits `linger` seconds for more, so that one step handles all
     of it. The thread keeps the method's owner alive during a step, but not while it waits; it ends
-    when the owner is collected. `finish` runs when the thread ends: for this reason, because it is
-    stopped, or because `step` raises. Without `threaded`, whoever asks for a step runs it, and
-    nobody else does.
+    when the owner is collected. Without `threaded`, whoever asks for a step runs it, and nobody
+    else does.
     """
 
     def __init__(
-        self,
-        step: Callable[[bool], tuple[bool, float]],
-        finish: Callable[[], None],
-        linger: float,
-        *,
-        threaded: bool = True,
+        self, step: Callable[[bool], tuple[bool, float]], linger: float, *, threaded: bool = True
     ) -> None:
         self._step = WeakMethod(step)
-        self._finish = finish
         self._linger = linger
         self._threaded = threaded
         self.reset()
@@ -120,7 +113,15 @@ class Worker:
                     gathered = time.monotonic() + self._linger
                     while request is None and (left := gathered - time.monotonic()) > 0:
                         request = self._asked.get(timeout=left)
-                idle = self._take_step(*(request or (False, SimpleQueue())))
+                step, done = self._step(), False
+                if step is None:
+                    break
+                try:
+                    done, idle = step(request is not None and request[0])
+                finally:
+                    if request is not None:
+                        request[1].put(done)
+                del step  # its owner
         finally:
             # If a step has raised, the next work starts another thread.
             self._thread = None
@@ -128,19 +129,6 @@ class Worker:
                 while True:
                     if request := self._asked.get_nowait():
                         request[1].put(False)
-            self._finish()
-
-    def _take_step(self, urgent: bool, result: SimpleQueue[bool]) -> float:
-        """One step; the seconds until the next."""
-        step, done = self._step(), False
-        if step is None:
-            self._stopping = True
-            return 0.0
-        try:
-            done, idle = step(urgent)
-        finally:
-            result.put(done)
-        return idle
 
 
 def _left(deadline: float | None) -> float | None:
