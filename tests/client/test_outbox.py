@@ -156,11 +156,14 @@ def test_history_is_bounded(make_client, monkeypatch):
 
 
 def test_without_an_endpoint_reports_wait(make_client, clock, collector):
-    """A client without endpoint seals and keeps; one with an endpoint sends it later."""
+    """A client without endpoint seals and keeps, and does not look each second for what it cannot
+    send; one with an endpoint sends it later."""
     client = make_client(transport=None)
     client.record("browser", "chrome")
     clock.days(1)
     assert not client.flush()
+    clock.now += 3_600
+    assert client._send_step(urgent=False) == (False, 600.0)
     assert status(client) == [("queued", None)]
     assert make_client().flush()
     assert len(collector.reports) == 1

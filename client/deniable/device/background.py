@@ -168,7 +168,9 @@ class Background:
             if batch is None or not self._deliver(batch):
                 break
         due = self._troubles.guard(self._device.seconds_to_send)
-        return due == math.inf, _LONGEST_IDLE if due is None else _idle(due)
+        if due is None or self._device.transport is None:
+            return due == math.inf, _LONGEST_IDLE
+        return due == math.inf, _idle(due)
 
     def _delete(self, deletion: Callable[[], None]) -> None:
         """Delete what was recorded, in memory and on the disk; what fails is left to the writer."""
