@@ -53,19 +53,14 @@ CREATE TABLE ledger (
     metric TEXT NOT NULL,
     scheme TEXT NOT NULL,
     epsilon TEXT NOT NULL,
+    memo TEXT,
     answers INTEGER NOT NULL,
     PRIMARY KEY (metric, scheme, epsilon)
 );
-CREATE TABLE ledger_memos (
-    metric TEXT NOT NULL,
-    scheme TEXT NOT NULL,
-    epsilon TEXT NOT NULL,
-    PRIMARY KEY (metric, scheme)
-);
 CREATE TABLE memo_keys (metric TEXT PRIMARY KEY, key BLOB NOT NULL)
 """
-"""`epsilon` is of a report in `ledger`, and of a memo in `ledger_memos`. It is a hexadecimal
-float, which text stores exactly."""
+"""`epsilon` is of a report, and `memo` the epsilon of its scheme's memos, if it has any. Both are
+hexadecimal floats, which text stores exactly."""
 
 
 class Ledger:
@@ -102,19 +97,20 @@ class Ledger:
 
     def charge(self, metric: Metric) -> None:
         """Count one report of the metric under its scheme, and its memos if it has any."""
-        mechanism, key = metric.scheme.mechanism, (metric.name, metric.scheme.fingerprint)
+        mechanism = metric.scheme.mechanism
+        memo = mechanism.lifetime_epsilon.hex() if isinstance(mechanism, Memoizing) else None
         self._execute(
-            "INSERT INTO ledger VALUES (?, ?, ?, 1) "
+            "INSERT INTO ledger VALUES (?, ?, ?, ?, 1) "
             "ON CONFLICT (metric, scheme, epsilon) DO UPDATE SET answers = answers + 1",
-            (*key, mechanism.cost.hex()),
+            (metric.name, metric.scheme.fingerprint, mechanism.cost.hex(), memo),
         )
-        if isinstance(mechanism, Memoizing):
-            epsilon = mechanism.lifetime_epsilon.hex()
-            self._execute("INSERT OR IGNORE INTO ledger_memos VALUES (?, ?, ?)", (*key, epsilon))
 
     def memos(self, metric: str) -> Fraction:
         """The exact sum of the epsilons of a metric's memos: one for each scheme that had any."""
-        return self._sum("SELECT epsilon, 1 FROM ledger_memos WHERE metric = ?", metric)
+        query = (
+            "SELECT memo, 1 FROM ledger WHERE metric = ? AND memo NOT NULL GROUP BY scheme, memo"
+        )
+        return self._sum(query, metric)
 
     def _has_room(self, metric: Metric, mechanism: Memoizing[Any]) -> bool:
         """Whether the memos of the metric, and the reports without, stay within its own lifetime
@@ -123,14 +119,10 @@ class Ledger:
         if memos and not self._has("memo_keys WHERE metric = ?", metric.name):
             return False  # an erasure has deleted it
         key = metric.name, metric.scheme.fingerprint
-        if not self._has("ledger_memos WHERE metric = ? AND scheme = ?", *key):
+        if not self._has("ledger WHERE metric = ? AND scheme = ?", *key):
             memos += Fraction(mechanism.lifetime_epsilon)
-        fresh = self._sum(
-            "SELECT epsilon, answers FROM ledger AS spent WHERE metric = ? AND NOT EXISTS "
-            "(SELECT 1 FROM ledger_memos WHERE metric = spent.metric AND scheme = spent.scheme)",
-            metric.name,
-        )
-        return memos + fresh <= Fraction(metric.lifetime_epsilon)
+        query = "SELECT epsilon, answers FROM ledger WHERE metric = ? AND memo IS NULL"
+        return memos + self._sum(query, metric.name) <= Fraction(metric.lifetime_epsilon)
 
     def _has(self, rows: str, *values: str) -> bool:
         return self._execute(f"SELECT 1 FROM {rows}", values).fetchone() is not None
@@ -144,7 +136,9 @@ class Ledger:
 def draw_keys(connection: Connection, registry: Registry, bits: Bits) -> None:
     """Draw the key of each metric with memos that has none, unless its key was erased after a
     report."""
-    found = connection.execute("SELECT metric FROM memo_keys UNION SELECT metric FROM ledger_memos")
+    found = connection.execute(
+        "SELECT metric FROM memo_keys UNION SELECT metric FROM ledger WHERE memo NOT NULL"
+    )
     known = {name for (name,) in found}
     for metric in registry:
         if metric.longitudinal == "memoize" and metric.name not in known:
