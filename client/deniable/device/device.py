@@ -113,7 +113,7 @@ class Device:
         except TransportError as error:
             with self.state.transaction() as connection:
                 if error.final:
-                    outbox.refuse(connection, batch.id, str(error))
+                    outbox.settle(connection, batch.id, "rejected", str(error))
                 else:
                     now = self.clock()
                     asked = now + min(error.retry_after or 0.0, outbox.LONGEST_PAUSE)

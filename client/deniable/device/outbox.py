@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from deniable.protocol import windows
 from deniable.protocol.errors import RejectedError
@@ -131,13 +131,12 @@ def take(
     horizon = now + LONGEST_PAUSE
     # New reports go before batches that have failed, so that a batch that always fails does
     # not delay the rest. Failed batches take turns: each goes to the end of their queue.
-    found = _assemble(connection, now, horizon, urgent, bits)
-    if found is None:
-        found = connection.execute(
-            "SELECT id, body FROM batches WHERE ? OR leased <= ? OR leased > ? "
-            "ORDER BY leased, rowid LIMIT 1",
-            (urgent, now, horizon),
-        ).fetchone()
+    _assemble(connection, now, horizon, urgent, bits)
+    found = connection.execute(
+        "SELECT id, body FROM batches WHERE ? OR leased <= ? OR leased > ? "
+        "ORDER BY leased, rowid LIMIT 1",
+        (urgent, now, horizon),
+    ).fetchone()
     if found is None:
         return None
     batch_id, body = found
@@ -165,7 +164,6 @@ def acknowledge(
     `retry_at` on, unless its window is too old then. Returns an error for each report that was left
     out.
     """
-    connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
     left_out = []
     rows = connection.execute(
         "SELECT id, position, metric, window FROM reports WHERE batch = ?", (batch_id,)
@@ -186,20 +184,19 @@ def acknowledge(
             connection.execute(
                 "UPDATE reports SET status = 'rejected', reason = ? WHERE id = ?", (reason, report)
             )
-    connection.execute(
-        "UPDATE reports SET status = 'sent', reason = NULL WHERE batch = ? AND status = 'queued'",
-        (batch_id,),
-    )
-    connection.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
+    settle(connection, batch_id, "sent", None)
     return left_out
 
 
-def refuse(connection: Connection, batch_id: str, reason: str) -> None:
-    """The collector has refused the batch for good."""
+def settle(
+    connection: Connection, batch_id: str, status: Literal["sent", "rejected"], reason: str | None
+) -> None:
+    """The batch has ended: this is what has become of the reports in it that still wait."""
     connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
     connection.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
     connection.execute(
-        "UPDATE reports SET status = 'rejected', reason = ? WHERE batch = ?", (reason, batch_id)
+        "UPDATE reports SET status = ?, reason = ? WHERE batch = ? AND status = 'queued'",
+        (status, reason, batch_id),
     )
 
 
@@ -274,10 +271,8 @@ def entries(connection: Connection) -> list[Entry]:
     return [Entry(_sealed(*row[:5]), *row[5:]) for row in rows]
 
 
-def _assemble(
-    connection: Connection, now: float, horizon: float, urgent: bool, bits: Bits
-) -> tuple[str, bytes] | None:
-    """Put waiting reports into a new batch and store it."""
+def _assemble(connection: Connection, now: float, horizon: float, urgent: bool, bits: Bits) -> None:
+    """Put waiting reports into a new batch, which is the first to be sent."""
     rows = connection.execute(
         "SELECT id, metric, scheme, window, row, columns FROM reports "
         "WHERE status = 'queued' AND batch IS NULL "
@@ -285,15 +280,14 @@ def _assemble(
         (urgent, now, horizon, BATCH_REPORTS),
     ).fetchall()
     if not rows:
-        return None
+        return
     batch_id = new_batch_id(bits)
     body = encode_batch(batch_id, [_sealed(*row[1:]) for row in rows])
-    connection.execute("INSERT INTO batches VALUES (?, ?, ?)", (batch_id, body, now))
+    connection.execute("INSERT INTO batches VALUES (?, ?, ?)", (batch_id, body, 0.0))
     connection.executemany(
         "UPDATE reports SET batch = ?, position = ? WHERE id = ?",
         [(batch_id, position, row[0]) for position, row in enumerate(rows)],
     )
-    return batch_id, body
 
 
 def _sealed(metric: str, scheme: str, window: str, row: int, columns: str) -> SealedReport:
