@@ -73,7 +73,7 @@ class MemoryClient(Client):
     def _keep(self, record: Record) -> None:
         if record.refused is not None:
             return
-        told = tuple((record.segments or {}).values())
+        told = tuple(record.segments.values())
         self.records.append(MemoryRecord(record.metric.name, record.text, record.window, told))
 
     def opt_out(self) -> None:

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Registry, RegistryError, Scheme, SchemeError, SegmentError
-from deniable.device.open_windows import parse_value
 from deniable.protocol.mechanisms import MAX_CELLS, Packing, Row
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.segments import Segment, combinations, labels, place
@@ -164,15 +163,6 @@ def test_sent_says_what_was_told_in_clear(make_client, clock):
     assert [str(each.probability) for each in report.likelihoods]
     assert "不加噪声地告知了plan = “paid”和platform = “web”" in client.owner_page(
         language="zh-Hans"
-    )
-
-
-def test_stored_values_are_read_back():
-    """A value without segments is itself, also one that looks like a segment."""
-    assert parse_value("platform=web") == ({}, "platform=web")
-    assert parse_value("platform=a=b\x1fplan=x\x1evalue") == (
-        {"platform": "a=b", "plan": "x"},
-        "value",
     )
 
 

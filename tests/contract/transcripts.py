@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from deniable.device.outbox import OutgoingBatch
 from deniable.device.recording import ACTIVE, Recorder
 from deniable.device.state import State
 from deniable.device.transport import Reply
-from deniable.protocol.errors import TransportError
+from deniable.protocol.errors import SegmentError, TransportError
 
 FILE = Path(__file__).parents[2] / "client" / "vectors" / "transcripts.json"
 
@@ -152,12 +153,12 @@ class Driver:
             return {}
         with self.state.transaction() as connection:
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM reports").fetchone()
-        admitted = [
-            self.recorder.admit(name, ACTIVE if value is None else value, self.now)
-            for name, value in records
-        ]
-        # A record whose segment is not known is not kept.
-        self.device.write([each for each in admitted if each and each.segments is not None])
+        admitted = []
+        for name, value in records:
+            with suppress(SegmentError):  # a record whose segment is not known is not kept
+                value = ACTIVE if value is None else value
+                admitted.append(self.recorder.admit(name, value, self.now))
+        self.device.write([each for each in admitted if each])
         with self.state.transaction() as connection:
             rows = connection.execute(
                 "SELECT metric, window, ready FROM reports WHERE id > ? ORDER BY id", (last,)

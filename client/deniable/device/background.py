@@ -175,20 +175,12 @@ class Background:
     def _delete(self, deletion: Callable[[], None]) -> None:
         """Delete what was recorded, in memory and on the disk; what fails is left to the writer."""
         self._deletion = deletion
-        self._write()
+        self._troubles.guard(self._carry_out)
         self._resume()
 
-    def _write(self) -> bool:
-        """Bring to the disk what is in memory. Returns whether that succeeded."""
-        return self._troubles.guard(self._write_all) is True
-
-    def _write_all(self) -> bool:
-        """Carry out a deletion that was asked for. Once none is pending, write the records and seal
-        the windows that have ended: if the disk does not work, nothing is kept or sent until the
-        deletion has succeeded. In a state that cannot be trusted nothing is deleted."""
-        before, self._switched_off = self._switched_off, self._state.switched_off
-        if self._switched_off and not before:  # also what another process wrote in between
-            self._deletion = self._deletion or self._state.withdraw
+    def _carry_out(self) -> None:
+        """Do the deletion that is pending, if any. In a state that cannot be trusted nothing is
+        deleted."""
         with self._writing.held(self._state.patience):
             deletion = self._deletion
             if deletion is not None:
@@ -197,6 +189,20 @@ class Background:
                     deletion()
                 if self._deletion is deletion:  # not another one that was asked for meanwhile
                     self._deletion = None
+
+    def _write(self) -> bool:
+        """Bring to the disk what is in memory. Returns whether that succeeded."""
+        return self._troubles.guard(self._write_all) is True
+
+    def _write_all(self) -> bool:
+        """Carry out a deletion that is pending; then write the records, and seal the windows that
+        have ended. If the disk does not work, nothing is kept or sent until the deletion has
+        succeeded."""
+        before, self._switched_off = self._switched_off, self._state.switched_off
+        if self._switched_off and not before:  # also what another process wrote in between
+            self._deletion = self._deletion or self._state.withdraw
+        self._carry_out()
+        with self._writing.held(self._state.patience):
             if self.status == "on" and (self._records or self._state.exists()):
                 self._write_records()
         return self._deletion is None and self.status != "failed"

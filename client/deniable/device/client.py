@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deniable.device.development import Narrator
     from deniable.device.device import Device
     from deniable.device.owner import Owned
-    from deniable.device.recording import Active, Record
+    from deniable.device.recording import Record
     from deniable.device.sent import OwnerLanguage, SentReport
     from deniable.device.state import State
     from deniable.device.transport import Transport
@@ -176,12 +176,15 @@ class Client(Background):
 
         self._admit(name, ACTIVE)
 
-    def _admit(self, name: str, value: Value | Active) -> None:
+    def _admit(self, name: str, value: Value) -> None:
         """What `record` and `active` do, which call it."""
         try:
             record = self._recorder.admit(name, value, self._clock())
         except MetricError as error:
             self._mistaken(error)
+            return
+        except SegmentError as error:
+            self._troubles.note(error)
             return
         if record is None:
             self._troubles.remark("expired", name)
@@ -191,18 +194,6 @@ class Client(Background):
             self._warn(f"{record.refused}, so the value was dropped")
         if self.status != "on":
             self._troubles.remark(self.status)
-            return
-        if record.segments is None:
-            from deniable.protocol.segments import missing
-
-            segment = missing(record.metric.segments, self._recorder.told)
-            self._troubles.note(
-                SegmentError(
-                    segment,
-                    f"is not known, so {name} is not recorded: tell the client, or declare an "
-                    '"other"',
-                )
-            )
             return
         if record.undeclared:
             self._troubles.remark("other", name, record.text)

@@ -9,7 +9,7 @@ same expected size, and no device takes part more often than once in so many win
 clock does.
 
 The segments of the device are those of the window's first record, and stay for the window. They
-are stored in front of the value, and deleted with it.
+are stored beside the value, and deleted with it.
 
 The first record in a window of a metric with `answer = "at_once"` becomes a report in the same
 transaction. Its value never reaches the disk either.
@@ -27,6 +27,7 @@ report.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
@@ -60,6 +61,7 @@ CREATE TABLE open_values (
     metric TEXT NOT NULL,
     window TEXT NOT NULL,
     value TEXT NOT NULL,
+    segments TEXT NOT NULL,
     records INTEGER NOT NULL,
     PRIMARY KEY (metric, window)
 );
@@ -84,31 +86,17 @@ UNDECLARED_SECONDS = 86_400.0
 """Seconds after its window for which the value of an undeclared metric is kept: while an app is
 upgraded, a process of the newer version may still report it."""
 
-_PAIR, _END = "\x1f", "\x1e"
-"""After each segment, and after the last. No value and no segment holds a control character."""
-
 
 class _OpenValue(NamedTuple):
     """The value of an open window so far."""
 
-    segments: Mapping[str, str]
     value: str
+    segments: Mapping[str, str]
     records: int = 1
 
-    @property
-    def text(self) -> str:
-        """Segments and value as they are stored."""
-        if not self.segments:
-            return self.value
-        named = (f"{name}={value}" for name, value in self.segments.items())
-        return f"{_PAIR.join(named)}{_END}{self.value}"
 
-
-def parse_value(stored: str) -> tuple[dict[str, str], str]:
-    """The segments and the value of a stored text."""
-    named, end, value = stored.rpartition(_END)
-    pairs = (each.partition("=") for each in named.split(_PAIR)) if end else ()
-    return {name: text for name, _, text in pairs}, value
+def _stored(value: str, told: str, records: int) -> _OpenValue:
+    return _OpenValue(value, json.loads(told), records)
 
 
 class OpenWindows:
@@ -138,34 +126,35 @@ class OpenWindows:
             elif (entry := merged[key]) is not None:
                 merged[key] = self._merge(record, entry)
         self._connection.executemany(
-            "INSERT OR REPLACE INTO open_values VALUES (?, ?, ?, ?)",
-            [(*key, each.text, each.records) for key, each in merged.items() if each is not None],
+            "INSERT OR REPLACE INTO open_values VALUES (?, ?, ?, ?, ?)",
+            [
+                (*key, each.value, json.dumps(each.segments), each.records)
+                for key, each in merged.items()
+                if each is not None
+            ],
         )
         self._connection.executemany(
-            "INSERT OR REPLACE INTO refusals SELECT ?, ?, ?, ? + ifnull(sum(records), 0) "
-            "FROM refusals WHERE metric = ? AND window = ?",
-            [(*key, windows.end(key[1]), count, *key) for key, count in refused.items()],
+            "INSERT INTO refusals VALUES (?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET records = records + excluded.records",
+            [(*key, windows.end(key[1]), count) for key, count in refused.items()],
         )
 
     def _begin(self, record: Record, soon: Callable[[], float]) -> _OpenValue | None:
         """The window's value after the first of these records; None if it takes none, or is
         answered at once."""
-        metric, window, given = record.metric, record.window, record.segments or {}
+        metric, window, told = record.metric, record.window, record.segments
         if not self._is_wanted(record):
             return None
-        found = self._row(
-            "SELECT value, records FROM open_values WHERE metric = ? AND window = ?",
-            metric.name,
-            window,
-        )
+        query = "SELECT value, segments, records FROM open_values WHERE metric = ? AND window = ?"
+        found = self._row(query, metric.name, window)
         # A value that waits was recorded while the metric was answered at the close of its
         # windows. It was promised to wait until then, so it does.
         if found is not None:
-            return self._merge(record, _OpenValue(*parse_value(found[0]), found[1]))
+            return self._merge(record, _stored(*found))
         if metric.answer != "at_once":
-            return _OpenValue(given, metric.type.begin(metric.aggregate, record.text))
+            return _OpenValue(metric.type.begin(metric.aggregate, record.text), told)
         text = self._look_back(metric, window) if metric.type.looks_back else record.text
-        self._answer(metric, window, None if text is None else _OpenValue(given, text), soon)
+        self._answer(metric, window, None if text is None else _OpenValue(text, told), soon)
         return None
 
     def seal(self, now: float, ready: float) -> None:
@@ -182,20 +171,24 @@ class OpenWindows:
         ).fetchall()
         if not ended:
             return
-        rows = self._execute("SELECT metric, window, value FROM open_values")
-        waiting = {(name, window): _OpenValue(*parse_value(text)) for name, window, text in rows}
+        rows = self._execute("SELECT * FROM open_values")
+        waiting = {(name, window): _stored(*found) for name, window, *found in rows}
         for name, window in ended:
             metric = self._registry.metrics.get(name)
             if metric is not None:
                 self._answer(metric, window, _value(metric, window, waiting), lambda: ready)
             # A metric that is no longer declared is not reported; its value is deleted in the end.
-            elif now >= windows.end(window) + UNDECLARED_SECONDS:
+            elif self._is_over(name, window, now):
                 self._close(name, window, answered=False)
         for name, window in waiting:
             # What a pair alone has kept: neither metric need have taken part in the window.
-            late = 0 if name in self._registry.metrics else UNDECLARED_SECONDS
-            if now >= windows.end(window) + late:
+            if self._is_over(name, window, now):
                 self._drop(name, window)
+
+    def _is_over(self, metric: str, window: str, now: float) -> bool:
+        """Whether the window's value is not needed any more."""
+        late = 0 if metric in self._registry.metrics else UNDECLARED_SECONDS
+        return now >= windows.end(window) + late
 
     def _answer(
         self, metric: Metric, window: str, found: _OpenValue | None, ready: Callable[[], float]
@@ -303,7 +296,7 @@ class OpenWindows:
         metric, records = record.metric, entry.records + 1
         value = metric.type.merge(metric.aggregate, entry.value, record.text, records, self._bits)
         # A metric may get its segments inside a window, when the app is upgraded.
-        return _OpenValue(entry.segments or record.segments or {}, value, records)
+        return _OpenValue(value, entry.segments or record.segments, records)
 
     def _look_back(self, metric: Metric, window: str) -> str | None:
         """The text that a device reports in a window of a metric that looks back; None if nothing,
@@ -341,7 +334,7 @@ def _value(
         return stored.get((metric.name, window))
     parts = [stored.get((name, window)) for name in metric.type.of]
     joined = metric.type.joined([part and part.value for part in parts])
-    return None if joined is None else _OpenValue({}, joined)
+    return None if joined is None else _OpenValue(joined, {})
 
 
 def waiting(connection: Connection) -> int:

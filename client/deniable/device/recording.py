@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from deniable.protocol import segments, windows
 from deniable.protocol.errors import MetricError, SegmentError
@@ -11,12 +11,8 @@ from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
 from deniable.protocol.types import Value
 
-
-class Active:
-    """What `Client.active` records in place of a value."""
-
-
-ACTIVE: Final = Active()
+ACTIVE: Final[Any] = object()
+"""What `Client.active` records in place of a value."""
 
 _NO_SEGMENTS: Mapping[str, str] = {}
 
@@ -29,8 +25,8 @@ class Record(NamedTuple):
     window: str
     undeclared: bool = False
     """Whether the value is not declared, so that the text is the metric's `other`."""
-    segments: Mapping[str, str] | None = _NO_SEGMENTS
-    """The device's value of each segment of the metric; None if one of them is not known."""
+    segments: Mapping[str, str] = _NO_SEGMENTS
+    """The device's value of each segment of the metric."""
     refused: MetricError | None = None
     """Why the metric cannot take the value; then there is no text. It does not repeat the value."""
 
@@ -64,7 +60,7 @@ class Recorder:
             return error.with_traceback(None)  # its frames hold the value
         return None
 
-    def admit(self, name: str, value: Value | Active, now: float) -> Record | None:
+    def admit(self, name: str, value: Value, now: float) -> Record | None:
         """The record that a call at the POSIX time `now` makes; None once the metric expired.
 
         An expired metric is not a programmer's mistake: an app outlives its metrics. Neither is a
@@ -72,6 +68,7 @@ class Recorder:
 
         Raises:
             MetricError: no such metric, or it is not recorded in this way.
+            SegmentError: a segment of the metric is not known, so it is not recorded.
         """
         if not isinstance(name, str):
             raise MetricError(type(name).__name__, "is not a name: pass the metric's name first")
@@ -82,7 +79,7 @@ class Recorder:
                 "is a pair, which is not recorded: record {} and {}, and the device joins them "
                 "when the window closes".format(*metric.type.of),
             )
-        if isinstance(value, Active) != metric.type.looks_back:
+        if (value is ACTIVE) != metric.type.looks_back:
             raise MetricError(
                 name,
                 f"is a {metric.type.name}, which takes no values: call active({name!r})"
@@ -92,13 +89,17 @@ class Recorder:
         if now >= metric.ends:
             return None
         window = windows.window_at(metric.window, now)
-        if isinstance(value, Active):
+        if value is ACTIVE:
             return Record(metric, "", window)
         try:
             text = metric.normalize(value)
         except MetricError as error:
             return Record(metric, "", window, refused=error.with_traceback(None))
         undeclared = metric.type.stands_in(text, value)
-        if not metric.segments:
-            return Record(metric, text, window, undeclared)
-        return Record(metric, text, window, undeclared, segments.told(metric.segments, self.told))
+        told = segments.told(metric.segments, self.told)
+        if told is None:
+            raise SegmentError(
+                segments.missing(metric.segments, self.told),
+                f'is not known, so {name} is not recorded: tell the client, or declare an "other"',
+            )
+        return Record(metric, text, window, undeclared, told)
