@@ -22,12 +22,9 @@ if TYPE_CHECKING:
     from urllib.request import OpenerDirector, Request
 
 _LARGEST_REPLY = 1 << 18
-_MOST_LINES = 10_000
-"""Lines of a reply. Without a limit a server could send "100 Continue" for ever, and keep a core
-busy."""
 _WHOLE = 3.0
-"""A reply that comes byte by byte never exceeds a step's timeout. So the whole exchange is
-limited to so many timeouts."""
+"""A reply that comes byte by byte, or after "100 Continue" without end, never exceeds a step's
+timeout. So the whole exchange is limited to so many timeouts."""
 
 _PROBLEM = "urn:deniable:problem:"
 _FINAL = frozenset(
@@ -87,8 +84,6 @@ class HttpTransport:
         self.timeout = timeout
         check_ingest_key(ingest_key)
         self._ingest_key = ingest_key
-        self._opener: OpenerDirector | None = None
-        self._connections: list[HTTPConnection] = []
 
     def send(self, body: bytes) -> Reply:
         return self.ask("/v1/reports", body)[0]
@@ -113,8 +108,6 @@ class HttpTransport:
 
         from deniable.protocol.version import __version__
 
-        if self._opener is None:
-            self._opener = _make_opener(self._connections, proxies=self.proxies)
         sent = {"User-Agent": f"deniable/{__version__}", **(headers or {})}
         if body is not None and headers is None:
             sent["Content-Type"] = "application/json"
@@ -122,13 +115,14 @@ class HttpTransport:
                 sent["Authorization"] = f"Bearer {self._ingest_key}"
         url = f"{self.endpoint}{path}"
         request = urllib.request.Request(url, body, sent)  # noqa: S310  (checked above)
-        self._connections.clear()
+        connections: list[HTTPConnection] = []
+        opener = _make_opener(connections, proxies=self.proxies)
         passed = threading.Event()
-        timer = threading.Timer(_WHOLE * self.timeout, _hang_up, (self._connections, passed))
+        timer = threading.Timer(_WHOLE * self.timeout, _hang_up, (connections, passed))
         timer.daemon = True
         timer.start()
         try:
-            with self._opener.open(request, timeout=self.timeout) as response:
+            with opener.open(request, timeout=self.timeout) as response:
                 found, body = response.headers, response.read(largest + 1)
                 reply = Reply(response.status, body, found.get("Retry-After"))
         except http.client.HTTPException as error:
@@ -139,7 +133,6 @@ class HttpTransport:
                 foreign=True,
             ) from None
         except OSError as error:
-            self._opener = None  # the next one reads the certificates that are trusted then
             reason = "the reply took too long" if passed.is_set() else _reason(error)
             raise TransportError(f"the collector cannot be reached: {reason}") from None
         finally:
@@ -185,23 +178,7 @@ def _hang_up(connections: list[HTTPConnection], passed: threading.Event) -> None
 
 def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerDirector:
     """Opens requests, and puts the connection of each into the list."""
-    import http.client
     import urllib.request
-    from io import BufferedReader
-
-    class LimitedReader(BufferedReader):
-        left = _MOST_LINES
-
-        def readline(self, size: int | None = -1, /) -> bytes:
-            self.left -= 1
-            if self.left < 0:
-                raise http.client.HTTPException
-            return super().readline(size)
-
-    class LimitedReply(http.client.HTTPResponse):
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            super().__init__(*arguments, **options)
-            self.fp = LimitedReader(self.fp.detach())
 
     class Replies(urllib.request.HTTPErrorProcessor):
         """Every status is a reply. So redirects are not followed: one could lead reports
@@ -215,10 +192,8 @@ def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerD
     class Watched(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         def do_open(self, http_class: Any, req: Request, **options: Any) -> HTTPResponse:
             def make(*arguments: Any, **more: Any) -> HTTPConnection:
-                connection: HTTPConnection = http_class(*arguments, **more)
-                connection.response_class = LimitedReply
-                connections.append(connection)
-                return connection
+                connections.append(http_class(*arguments, **more))
+                return connections[-1]
 
             return super().do_open(make, req, **options)
 
