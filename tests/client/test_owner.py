@@ -59,7 +59,7 @@ def test_everything_is_escaped():
         HOSTILE,
         (Likelihood(HOSTILE, 1),),
     )
-    account = Account(HOSTILE, HOSTILE, 1, 1, 2, True)
+    account = Account(HOSTILE, HOSTILE, 1, 1, 2)
     page = owner_page(
         [report],
         Owned(ledger=[account]),

@@ -33,34 +33,8 @@ class Account(NamedTuple):
     spent: Fraction
     """The sum of the epsilons of all reports."""
     left: int | None
-    """How many more reports the ledger allows. None if there is no limit, or if the metric is no
-    longer declared."""
-    declared: bool | None
-    """None if the registry is not available, so that it is unknown."""
-
-
-def accounts(connection: Connection, registry: Registry | None) -> list[Account]:
-    """An account for every metric that is declared or was ever reported.
-
-    Raises:
-        StateError: the ledger is damaged.
-    """
-    ledger = Ledger(connection)
-    found, reports = [], ledger.reports()
-    known = {} if registry is None else registry.metrics
-    for name in dict.fromkeys((*known, *reports)):
-        metric = known.get(name)
-        found.append(
-            Account(
-                metric=name,
-                description="" if metric is None else metric.description,
-                reports=reports.get(name, 0),
-                spent=ledger.spent(name),
-                left=None if metric is None or registry is None else ledger.left(metric, registry),
-                declared=None if registry is None else metric is not None,
-            )
-        )
-    return found
+    """How many more reports the ledger allows. None if there is no limit, or if no such metric is
+    known to be declared."""
 
 
 class Owned(NamedTuple):
@@ -69,6 +43,7 @@ class Owned(NamedTuple):
     entries: Sequence[Entry] = ()
     """Every stored report, the newest first."""
     ledger: Sequence[Account] = ()
+    """An account for every metric that is declared or was ever reported."""
     waiting: int = 0
     """How many values wait for their window to end."""
     erased: str | None = None
@@ -81,9 +56,16 @@ def owned(connection: Connection, registry: Registry | None) -> Owned:
     Raises:
         StateError: the ledger is damaged.
     """
+    ledger, accounts = Ledger(connection), []
+    reports = ledger.reports()
+    known = {} if registry is None else registry.metrics
+    for name in dict.fromkeys((*known, *reports)):
+        described, left = "", None
+        if registry is not None and name in known:
+            described, left = known[name].description, ledger.left(known[name], registry)
+        accounts.append(Account(name, described, reports.get(name, 0), ledger.spent(name), left))
     (erased,) = connection.execute("SELECT erased FROM device").fetchone()
-    spent, waiting = accounts(connection, registry), open_windows.waiting(connection)
-    return Owned(outbox.entries(connection), spent, waiting, erased)
+    return Owned(outbox.entries(connection), accounts, open_windows.waiting(connection), erased)
 
 
 def owner_page(
@@ -131,7 +113,7 @@ def owner_page(
             [each for each in reports if each.status != "queued"], texts, owned.erased
         ),
         ledger_title=texts.ledger,
-        ledger=_ledger(owned.ledger, texts),
+        ledger=_ledger(owned.ledger, registry, texts),
     )
 
 
@@ -207,12 +189,12 @@ def _likelihoods(report: SentReport, texts: OwnerTexts) -> str:
     )
 
 
-def _ledger(ledger: Iterable[Account], texts: OwnerTexts) -> str:
+def _ledger(ledger: Iterable[Account], registry: Registry | None, texts: OwnerTexts) -> str:
     rows = []
     for each in ledger:
-        if each.declared is None:
+        if registry is None:
             left = texts.not_known
-        elif not each.declared:
+        elif each.metric not in registry.metrics:
             left = texts.not_asked
         elif each.left is None:
             left = texts.until_expiry

@@ -94,25 +94,14 @@ def describe_entries(
 
     The registry is used for schemes whose definition was too long to be stored.
     """
-    schemes: dict[tuple[str, str], Scheme | None] = {}
+    schemes: dict[str, Scheme | None] = {}
     reports = []
     for entry in entries:
-        report = entry.report
-        key = (report.metric, report.scheme)
-        if key not in schemes:
-            schemes[key] = _scheme(entry, registry)
-        words, likelihoods = _explain(schemes[key], report, texts)
-        reports.append(
-            SentReport(
-                report.metric,
-                entry.description,
-                report.window,
-                entry.status,
-                entry.reason,
-                words,
-                likelihoods,
-            )
-        )
+        sealed, status, reason, about, _ = entry
+        if sealed.scheme not in schemes:
+            schemes[sealed.scheme] = _scheme(entry, registry)
+        told = _explain(schemes[sealed.scheme], sealed, texts)
+        reports.append(SentReport(sealed.metric, about, sealed.window, status, reason, *told))
     return reports
 
 
