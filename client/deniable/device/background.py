@@ -7,12 +7,13 @@ Every trouble on the way is kept from the app (`deniable.device.diagnostics`).
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from deniable.device.worker import Worker, follow, leave
+from deniable.device.worker import SWITCHES, Worker, follow, is_set, leave
 from deniable.protocol.errors import TransportError
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ class Background:
         device: what carries out each step.
         troubles: counts what goes wrong.
         consent: whether the person has agreed.
-        disabled: whether the environment switches telemetry off.
         threads: if False, nothing happens but in calls.
         owns_state: whether the device's state is used by nobody else, so that it is written and
             closed when the client is collected.
@@ -49,7 +49,6 @@ class Background:
         troubles: Diagnostics,
         *,
         consent: bool,
-        disabled: bool,
         threads: bool,
         owns_state: bool,
     ) -> None:
@@ -60,7 +59,7 @@ class Background:
         self._state = device.state
         self._troubles = troubles
         self._consent = consent
-        self._disabled = disabled
+        self._disabled = any(is_set(name, os.environ) for name in SWITCHES)
         self._switched_off = self._state.switched_off
         self._closing = self._closed = False
         self._records: deque[Record] = deque()

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from deniable.device.background import Background
 from deniable.device.diagnostics import Diagnostics, QueueFull
-from deniable.device.worker import SWITCHES, is_set
 from deniable.protocol.errors import MetricError, SegmentError, StateError, UndeclaredValueWarning
 from deniable.protocol.randomness import Bits, system_bits
 
@@ -133,12 +132,10 @@ class Client(Background):
         self.set_segments(segments or {})
         # Python's development mode (`python -X dev`): only developers see its warnings.
         self._development = sys.flags.dev_mode
-        self._clock = clock
         super().__init__(
             device,
             self._troubles,
             consent=consent,
-            disabled=any(is_set(name, os.environ) for name in SWITCHES),
             threads=background,
             owns_state=device.state is not state_dir,
         )
@@ -179,7 +176,7 @@ class Client(Background):
     def _admit(self, name: str, value: Value) -> None:
         """What `record` and `active` do, which call it."""
         try:
-            record = self._recorder.admit(name, value, self._clock())
+            record = self._recorder.admit(name, value, self._device.clock())
         except MetricError as error:
             self._mistaken(error)
             return
@@ -336,7 +333,7 @@ class Client(Background):
         The ledger stays. A metric that has reported with memos never does so again on this
         device.
         """
-        self._delete(lambda: self._state.erase(self._clock()))
+        self._delete(lambda: self._state.erase(self._device.clock()))
 
     @property
     def counters(self) -> dict[str, int]:

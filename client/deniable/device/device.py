@@ -21,9 +21,6 @@ from deniable.protocol.registry import Registry
 if TYPE_CHECKING:
     from deniable.device.transport import Transport
 
-FIRST_BACKOFF = 1.0
-LONGEST_BACKOFF = 3_600.0
-
 
 class Device:
     """One device: a registry, a state and a transport to the collector.
@@ -36,7 +33,7 @@ class Device:
     jitter = outbox.JITTER
     """The longest delay of answers at once."""
 
-    longest_backoff = LONGEST_BACKOFF
+    longest_backoff = 3_600.0
 
     rollout_pause = 1_800.0
     """Seconds after which a report is sent again whose metric or scheme the collector did not know
@@ -130,8 +127,9 @@ class Device:
             return max(0.0, outbox.next_attempt(connection) - self.clock())
 
     def _backoff(self, failures: int) -> float:
-        """Exponential backoff with full jitter: uniform up to a bound that doubles."""
-        return self._uniform(min(self.longest_backoff, FIRST_BACKOFF * 2.0 ** min(failures, 30)))
+        """Exponential backoff with full jitter: uniform up to a bound that doubles from a second
+        on."""
+        return self._uniform(min(self.longest_backoff, 2.0 ** min(failures, 30)))
 
     def _uniform(self, bound: float) -> float:
         """A delay below `bound`. It randomizes a time, never a value, so a float is safe."""

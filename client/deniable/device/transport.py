@@ -208,12 +208,10 @@ def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[in
         TransportError: the batch is not counted; `final` if it never will be.
     """
     if reply.status == 202:
-        try:
+        with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
             document = json.loads(reply.body)
             if document["batch"] == batch_id:
                 return {int(each["index"]): _code(each["reason"]) for each in document["rejected"]}
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-            pass
     problem = problem_code(reply.body)
     if problem is None:
         raise TransportError(
