@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deniable.device.development import Narrator
-    from deniable.device.device import Device
     from deniable.device.owner import Owned
     from deniable.device.recording import Record
     from deniable.device.sent import OwnerLanguage, SentReport
@@ -119,13 +118,11 @@ class Client(Background):
             from deniable.device.transport import HttpTransport
 
             transport = HttpTransport(endpoint, ingest_key=ingest_key)
+        state = _open_state(self.registry.app, state_dir)
+        device = Device(self.registry, state, transport, clock=clock, bits=bits, spread=spread)
         narrator = _narrator(development, self.registry, clock, bits, on_trouble)
-        device: Device
         if narrator is not None:
             device = narrator.device
-        else:
-            state = _open_state(self.registry.app, state_dir)
-            device = Device(self.registry, state, transport, clock=clock, bits=bits, spread=spread)
         self._recorder = Recorder(device.registry)
         self._troubles = narrator or Diagnostics(on_trouble)
         self._strict = strict or narrator is not None

@@ -78,9 +78,6 @@ class _MarkingTransport(HttpTransport):
 
     proxies = False
 
-    def __init__(self, address: str) -> None:
-        super().__init__(address, _SECONDS)
-
     def send(self, body: bytes) -> Reply:
         return super().send(mark_development(body))
 
@@ -107,15 +104,9 @@ class DevelopmentDevice(Device):
     def __init__(
         self, registry: Registry, address: str, *, clock: Callable[[], float], bits: Bits
     ) -> None:
-        transport = _MarkingTransport(address)
-        super().__init__(
-            _taking_part(registry),
-            _DevelopmentState(None),
-            transport,
-            clock=clock,
-            bits=bits,
-            spread=0.0,
-        )
+        self._server = _MarkingTransport(address, _SECONDS)
+        registry, state = _taking_part(registry), _DevelopmentState(None)
+        super().__init__(registry, state, self._server, clock=clock, bits=bits, spread=0.0)
         self.address = address
 
     def _begin(self, connection: Connection, now: float) -> float:
@@ -129,9 +120,8 @@ class DevelopmentDevice(Device):
         """Tell `deniable dev` of a mistake. If it does not listen, nobody needs to know."""
         name = None if metric is None else metric[:_LONGEST_NAME]
         trouble = {"development": True, "trouble": {"code": code, "metric": name}}
-        assert isinstance(self.transport, _MarkingTransport)
         with suppress(TransportError):
-            self.transport.ask(TROUBLES, json.dumps(trouble).encode())
+            self._server.ask(TROUBLES, json.dumps(trouble).encode())
 
 
 class Narrator(Diagnostics):
@@ -155,17 +145,18 @@ class Narrator(Diagnostics):
             self._mistake(code, metric, text.format(metric=metric, counts_as=counts_as))
 
     def tell(self, error: Exception) -> None:
-        if isinstance(error, TransportError) and error.final:
+        address = self.device.address
+        if isinstance(error, TransportError):
             self._say(
-                f"{error}: only `deniable dev` takes reports of development mode, and "
-                f"{self.device.address} may be another collector"
+                f"{error}: only `deniable dev` takes reports of development mode, and {address} "
+                "may be another collector"
+                if error.final
+                else f"{error}; is `deniable dev` running at {address}?"
             )
-        elif isinstance(error, TransportError):
-            self._say(f"{error}; is `deniable dev` running at {self.device.address}?")
         elif isinstance(error, RejectedError):
             self._say(
-                f"metric {error.metric!r}: a report was left out ({error.reason}); "
-                f"{self.device.address}/live says what to do"
+                f"metric {error.metric!r}: a report was left out ({error.reason}); {address}/live "
+                "says what to do"
             )
         elif isinstance(error, MetricError):
             known = error.metric in self.device.registry.metrics

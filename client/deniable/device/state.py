@@ -161,15 +161,14 @@ class State:
         """
         with self._lock.held(self.patience):
             self._refuse_failed()
-            opened = self._connection is not None
+            opened = self._connection
             try:
-                if self._connection is None:
-                    self._connection = self._connect()
-                begin(self._connection, self.patience)
-                if not opened:
-                    self._check(self._connection)
-                yield self._connection
-                self._connection.execute("COMMIT")
+                connection = opened or self._connect()
+                begin(connection, self.patience)
+                if opened is None:
+                    self._check(connection)
+                yield connection
+                connection.execute("COMMIT")
             except BaseException as error:
                 self._abandon()
                 self.failure = distrust(error)
@@ -183,21 +182,17 @@ class State:
 
     def _connect(self) -> sqlite3.Connection:
         if self.path is None:
-            connection = _open(MEMORY)
-            _create_tables(connection, self.app)
-            return connection
+            self._connection = _open(MEMORY)
+            _create_tables(self._connection, self.app)
+            return self._connection
         try:
             os.stat(self.path)
         except (FileNotFoundError, NotADirectoryError):
             _create_file(self.path, self.app)
-        connection = _open(self.path)
-        try:
-            for setting in _SETTINGS:
-                connection.execute(setting)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        self._connection = _open(self.path)
+        for setting in _SETTINGS:
+            self._connection.execute(setting)
+        return self._connection
 
     def _check(self, connection: sqlite3.Connection) -> None:
         """Refuse a file that is foreign, another app's, newer or damaged."""
