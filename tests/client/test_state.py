@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry, StateError
-from deniable.device.state import FILE_NAME, State, default_directory, distrust
+from deniable.device.state import FILE_NAME, State, distrust, states_root
 
 
 @pytest.fixture
@@ -268,12 +268,12 @@ def test_a_switch_that_cannot_be_read_is_off(tmp_path):
     assert not State(tmp_path / "x").switched_off
 
 
-def test_the_default_directory_is_the_apps(monkeypatch):
-    """An app's name alone says where its state is; a relative XDG_STATE_HOME is ignored."""
+def test_states_have_a_default_place(monkeypatch):
+    """XDG_STATE_HOME says where; a relative one is ignored."""
     monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
-    assert default_directory("editor") == "/xdg/deniable/editor"
+    assert states_root() == "/xdg/deniable"
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    assert Path(default_directory("editor")).is_absolute()
+    assert Path(states_root()).is_absolute()
 
 
 def test_another_apps_state_is_refused(tmp_path):

@@ -202,22 +202,20 @@ class Background:
             self._deletion = self._deletion or self._state.withdraw
         self._carry_out()
         with self._writing.held(self._state.patience):
-            if self.status == "on" and (self._records or self._state.exists()):
-                self._write_records()
-        return self._deletion is None and self.status != "failed"
-
-    def _write_records(self) -> None:
-        records = [self._records.popleft() for _ in range(len(self._records))]
-        try:
-            dropped, waiting = self._device.write(records)
-        except BaseException:
-            # The disk may work again later. If the state has failed, they are not kept.
-            self._records.extendleft(reversed(records))
-            raise
+            if self.status != "on" or not (self._records or self._state.exists()):
+                return self._deletion is None and self.status != "failed"
+            records = [self._records.popleft() for _ in range(len(self._records))]
+            try:
+                dropped, waiting = self._device.write(records)
+            except BaseException:
+                # The disk may work again later. If the state has failed, they are not kept.
+                self._records.extendleft(reversed(records))
+                raise
         if dropped:
             self._troubles.counters["dropped"] += dropped
         if waiting:
             self._sender.wake()
+        return True
 
     def _deliver(self, batch: OutgoingBatch) -> bool:
         """Send one batch. Returns whether to continue with the next."""

@@ -377,14 +377,14 @@ def _narrator(
 
 
 def _open_state(app: str, state_dir: str | Path | State | None) -> State:
-    from deniable.device.state import MEMORY, State, default_directory
+    from deniable.device.state import MEMORY, State, states_root
 
     if isinstance(state_dir, State):
         return state_dir
     if state_dir == MEMORY:
         return State(None)
     try:
-        return State(default_directory(app) if state_dir is None else state_dir, app)
+        return State(f"{states_root()}/{app}" if state_dir is None else state_dir, app)
     except StateError as error:
         state = State(None)
         state.failure = StateError(str(error))

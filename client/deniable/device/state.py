@@ -59,8 +59,11 @@ _SETTINGS = (
 
 
 def states_root() -> str:
-    """Where state directories are by default: the XDG base directory for state. A text, because
-    `pathlib` takes 3 ms to import, which an app that only records does not pay.
+    """Where state directories are by default: the XDG base directory for state. That of an app, for
+    one user of the device, has the app's name there. It depends only on that. So the ledger stays
+    the same if the collector moves to another address, and two apps never share one.
+
+    A text, because `pathlib` takes 3 ms to import, which an app that only records does not pay.
 
     Raises:
         StateError: the user has no home directory.
@@ -72,18 +75,6 @@ def states_root() -> str:
             raise StateError("no home directory to keep the state in: give the client a state_dir")
         base = os.path.join(home, ".local", "state")
     return os.path.join(base, "deniable")
-
-
-def default_directory(app: str) -> str:
-    """The state directory of an app, for one user of the device.
-
-    It depends only on the app's name. So the ledger stays the same if the collector moves to
-    another address, and two apps never share one.
-
-    Raises:
-        StateError: the user has no home directory.
-    """
-    return os.path.join(states_root(), app)
 
 
 class Lock:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deniable.device import open_windows, outbox, owner
-from deniable.device.state import FILE_NAME, State, default_directory
+from deniable.device.state import FILE_NAME, State, states_root
 from deniable.device.worker import SWITCHES, is_set
 from deniable.protocol.coded_message import counted
 from deniable.protocol.errors import RegistryError, StateError
@@ -99,7 +99,7 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
     """The state of the app on this device: whether it can be written, and what waits in it."""
     if directory is None:
         try:
-            directory = Path(default_directory(registry.app))
+            directory = Path(states_root(), registry.app)
         except StateError as error:
             yield CheckResult(
                 "state", "no_folder", "error", str(error),
