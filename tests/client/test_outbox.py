@@ -97,6 +97,23 @@ def test_reports_that_are_left_out_are_known_by_index(make_client, clock, collec
     assert told == [("dark_mode", "bad_columns", False), ("browser", "unknown_scheme", True)]
 
 
+@pytest.mark.parametrize("reason", ["unknown_scheme", "bad_columns", None])
+def test_what_is_taken_back_while_it_is_sent_does_not_wait_again(waiting, collector, reason):
+    """Whatever the collector says of it, a report that was withdrawn meanwhile stays unanswered."""
+
+    def send(body):
+        waiting.opt_out()
+        rejected = [{"index": 0, "reason": reason}] if reason else []
+        receipt = {"batch": json.loads(body)["batch"], "rejected": rejected}
+        return Reply(202, json.dumps(receipt).encode())
+
+    waiting._device.transport.send = send
+    waiting.flush()
+    waiting.opt_in()
+    assert status(waiting) == [("unanswered", None)]
+    assert waiting.flush()
+
+
 def test_a_reason_cannot_write_into_logs(waiting, collector):
     """Whatever responds in the collector's name, its reason is shown as a code or not at all."""
     collector.rejected = [{"index": 0, "reason": "x\nfake log line", "detail": "..."}]

@@ -187,9 +187,7 @@ class Narrator(Diagnostics):
 def _taking_part(registry: Registry) -> Registry:
     """The registry, with every device reporting in every window. Its schemes are the same."""
     metrics = {
-        metric.name: metric
-        if metric.rate == 1
-        else replace(metric, sample_rate=1.0, one_in=None, compiled=metric.scheme.mechanism)
-        for metric in registry
+        each.name: replace(each, sample_rate=1.0, one_in=None, compiled=each.scheme.mechanism)
+        for each in registry
     }
     return replace(registry, metrics=metrics, lifetime_epsilon=None)

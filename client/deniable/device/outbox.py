@@ -166,7 +166,8 @@ def acknowledge(
     """
     left_out = []
     rows = connection.execute(
-        "SELECT id, position, metric, window FROM reports WHERE batch = ?", (batch_id,)
+        "SELECT id, position, metric, window FROM reports WHERE batch = ? AND status = 'queued'",
+        (batch_id,),
     ).fetchall()
     for report, position, metric, window in rows:
         reason = rejected.get(position)
@@ -174,16 +175,11 @@ def acknowledge(
             continue
         waits = reason in PASSING and retry_at <= windows.end(window) + LATEST
         left_out.append(RejectedError(metric, reason, waits=waits))
-        if waits:
-            connection.execute(
-                "UPDATE reports SET batch = NULL, position = NULL, reason = ?, ready = ? "
-                "WHERE id = ?",
-                (reason, retry_at, report),
-            )
-        else:
-            connection.execute(
-                "UPDATE reports SET status = 'rejected', reason = ? WHERE id = ?", (reason, report)
-            )
+        fate = ("queued", None) if waits else ("rejected", batch_id)
+        connection.execute(
+            "UPDATE reports SET status = ?, batch = ?, reason = ?, ready = ? WHERE id = ?",
+            (*fate, reason, retry_at, report),
+        )
     settle(connection, batch_id, "sent", None)
     return left_out
 
