@@ -96,6 +96,19 @@ def test_what_is_taken_back_under_a_lock_goes_as_soon_as_it_can(
     assert len(collector.reports) == 1
 
 
+@pytest.mark.usefixtures("impatient")
+def test_closing_repeats_a_deletion(make_client, marked, tmp_path, monkeypatch):
+    """What could not be deleted when telemetry was found switched off is when the client ends."""
+    with make_client(registry=marked) as client:
+        client.record("page", SECRET)
+    monkeypatch.setenv("DO_NOT_TRACK", "1")
+    with locked(tmp_path / "state" / FILE_NAME):
+        silent = make_client(registry=marked, on_trouble=None)
+        assert holds_secret(tmp_path / "state")
+    silent.close()
+    assert not holds_secret(tmp_path / "state")
+
+
 @pytest.mark.parametrize("pending", ["nothing", "record", "opt_out", "erase"])
 def test_closing_takes_no_longer_than_it_says(make_client, marked, tmp_path, monkeypatch, pending):
     """While another process holds the state, all steps of `close` together wait for its timeout and

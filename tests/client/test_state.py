@@ -117,9 +117,12 @@ def test_a_true_value_leaves_the_disk_when_its_window_is_sealed(make_client, clo
         assert not on_disk()
 
 
-def test_a_transaction_is_all_or_nothing(tmp_path):
+@pytest.mark.parametrize("memory", [False, True])
+def test_a_transaction_is_all_or_nothing(tmp_path, memory):
     """An error inside a transaction undoes it, and the next one works."""
-    state = State(tmp_path)
+    state = State(None if memory else tmp_path)
+    with state.transaction():
+        pass
 
     def fail():
         with state.transaction() as connection:

@@ -107,10 +107,7 @@ class Ledger:
 
     def memos(self, metric: str) -> Fraction:
         """The exact sum of the epsilons of a metric's memos: one for each scheme that had any."""
-        query = (
-            "SELECT memo, 1 FROM ledger WHERE metric = ? AND memo NOT NULL GROUP BY scheme, memo"
-        )
-        return self._sum(query, metric)
+        return self._sum("SELECT memo, 1 FROM ledger WHERE metric = ? AND memo NOT NULL", metric)
 
     def _has_room(self, metric: Metric, mechanism: Memoizing[Any]) -> bool:
         """Whether the memos of the metric, and the reports without, stay within its own lifetime
