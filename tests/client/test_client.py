@@ -437,9 +437,11 @@ def test_flush_after_close_has_nothing_to_do(make_client):
 
 
 def test_sent_leaves_no_trace(make_client, tmp_path, clock):
-    """Asking what was sent creates no file, and works after close without opening it for good."""
+    """Neither asking what was sent nor a flush without a record creates a file, and asking works
+    after close without opening it for good."""
     client = make_client()
     assert client.sent() == []
+    assert client.flush()
     assert not (tmp_path / "state").exists()
     client.record("browser", "chrome")
     clock.days(1)

@@ -97,6 +97,20 @@ def test_what_is_taken_back_under_a_lock_goes_as_soon_as_it_can(
 
 
 @pytest.mark.usefixtures("impatient")
+def test_an_erasure_that_waits_stays_one(make_client, marked, tmp_path):
+    """Who opts out while an erasure waits for the disk has still asked for the erasure."""
+    client = make_client(registry=marked, on_trouble=None)
+    client.record("page", SECRET)
+    assert client.flush()
+    with locked(tmp_path / "state" / FILE_NAME):
+        client.erase()
+        client.opt_out()
+    client.flush()
+    with client._state.transaction() as connection:
+        assert connection.execute("SELECT erased FROM device").fetchone() != (None,)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_closing_repeats_a_deletion(make_client, marked, tmp_path, monkeypatch):
     """What could not be deleted when telemetry was found switched off is when the client ends."""
     with make_client(registry=marked) as client:

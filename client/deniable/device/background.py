@@ -19,7 +19,6 @@ from deniable.protocol.errors import TransportError
 if TYPE_CHECKING:
     from deniable.device.device import Device
     from deniable.device.diagnostics import Diagnostics
-    from deniable.device.outbox import OutgoingBatch
     from deniable.device.recording import Record
 
 Status: TypeAlias = Literal["on", "no_consent", "disabled", "failed", "closed"]
@@ -164,8 +163,17 @@ class Background:
             self._troubles.guard(self._device.hurry)
         while self.status == "on":
             batch = self._troubles.guard(lambda: self._device.take(urgent=urgent))
-            if batch is None or not self._deliver(batch):
+            if batch is None:
                 break
+            try:
+                left_out = self._device.deliver(batch)
+            except Exception as error:
+                self._troubles.note(error)
+                if not (isinstance(error, TransportError) and error.final):
+                    break
+            else:
+                for each in left_out:
+                    self._troubles.note(each)
         due = self._troubles.guard(self._device.seconds_to_send)
         if due is None or self._device.transport is None:
             return due == math.inf, _LONGEST_IDLE
@@ -215,17 +223,6 @@ class Background:
             self._troubles.counters["dropped"] += dropped
         if waiting:
             self._sender.wake()
-        return True
-
-    def _deliver(self, batch: OutgoingBatch) -> bool:
-        """Send one batch. Returns whether to continue with the next."""
-        try:
-            left_out = self._device.deliver(batch)
-        except Exception as error:
-            self._troubles.note(error)
-            return isinstance(error, TransportError) and error.final
-        for each in left_out:
-            self._troubles.note(each)
         return True
 
     def _resume(self) -> None:
