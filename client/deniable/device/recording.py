@@ -14,8 +14,6 @@ from deniable.protocol.types import Value
 ACTIVE: Final[Any] = object()
 """What `Client.active` records in place of a value."""
 
-_NO_SEGMENTS: Mapping[str, str] = {}
-
 
 class Record(NamedTuple):
     """One recorded value. It exists only in memory and in the open window."""
@@ -25,7 +23,7 @@ class Record(NamedTuple):
     window: str
     undeclared: bool = False
     """Whether the value is not declared, so that the text is the metric's `other`."""
-    segments: Mapping[str, str] = _NO_SEGMENTS
+    segments: Mapping[str, str] = {}
     """The device's value of each segment of the metric."""
     refused: MetricError | None = None
     """Why the metric cannot take the value; then there is no text. It does not repeat the value."""

@@ -180,7 +180,7 @@ class State:
             os.stat(self.path)
         except (FileNotFoundError, NotADirectoryError):
             _create_file(self.path, self.app)
-        self._connection = _open(self.path)
+        self._connection = _open(self.path, self.patience)
         for setting in _SETTINGS:
             self._connection.execute(setting)
         return self._connection
@@ -287,10 +287,10 @@ class State:
             self._connection = None
 
 
-def _open(database: str) -> sqlite3.Connection:
+def _open(database: str, patience: float = PATIENCE) -> sqlite3.Connection:
     return sqlite3.connect(
         database,
-        timeout=PATIENCE,
+        timeout=patience,
         isolation_level=None,
         check_same_thread=False,  # State's lock lets one thread in at a time
     )
