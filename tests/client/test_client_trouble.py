@@ -221,7 +221,12 @@ def test_a_switch_is_heeded_by_the_last_write(make_client, marked, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "answer", [b"HTTP/1.1 202 Accepted\r\nX: ", b"HTTP/1.1 100 Continue\r\n\r\n"]
+    "answer",
+    [
+        b"HTTP/1.1 202 Accepted\r\nX: ",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 202 Accepted\r\n\r\n",
+    ],
 )
 def test_a_reply_that_drips_is_given_up(answer):
     """A server that sends a byte now and then, or goes on announcing an answer, is hung up on

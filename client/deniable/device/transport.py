@@ -123,8 +123,14 @@ class HttpTransport:
         timer.start()
         try:
             with opener.open(request, timeout=self.timeout) as response:
-                found, body = response.headers, response.read(largest + 1)
-                reply = Reply(response.status, body, found.get("Retry-After"))
+                found, content = response.headers, bytearray()
+                # Part by part: the body comes over a socket that nobody can hang up on any more.
+                while not passed.is_set() and len(content) <= largest:
+                    if not (part := response.read1(largest + 1)):
+                        break
+                    content += part
+                if passed.is_set():  # what was read may be cut off
+                    raise TimeoutError
         except http.client.HTTPException as error:
             # Its text is not repeated, because it would end up in the app's logs.
             raise TransportError(
@@ -137,11 +143,9 @@ class HttpTransport:
             raise TransportError(f"the collector cannot be reached: {reason}") from None
         finally:
             timer.cancel()
-        if passed.is_set():  # what was read may be cut off
-            raise TransportError("the collector cannot be reached: the reply took too long")
-        if len(body) > largest:
+        if len(content) > largest:
             raise TransportError("the collector's reply is too long")
-        return reply, found
+        return Reply(response.status, bytes(content), found.get("Retry-After")), found
 
 
 def check_ingest_key(key: str | None) -> None:
