@@ -269,9 +269,7 @@ def test_a_file_that_changed_meanwhile(monkeypatch):
 
     Path("metrics.toml").write_text(FILE)
     other = FILE + "# another hand\n"
-    monkeypatch.setattr(
-        add_command, "show", lambda made, metric: Path("metrics.toml").write_text(other)
-    )
+    monkeypatch.setattr(add_command, "show", lambda made: Path("metrics.toml").write_text(other))
     assert "has changed" in run(add, "two", code=1).output
     assert Path("metrics.toml").read_text() == other
 
