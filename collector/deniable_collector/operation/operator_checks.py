@@ -22,7 +22,7 @@ from deniable import Registry, TransportError
 from deniable.device.transport import HttpTransport, problem_code
 from deniable.protocol.coded_message import counted
 from deniable.tools.doctor.device_checks import read_registry
-from deniable.tools.doctor.endpoint import LARGEST_REGISTRY, skew_of
+from deniable.tools.doctor.endpoint import skew_of
 from deniable.tools.doctor.result import CheckResult, listed
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreError, open_store
@@ -37,6 +37,9 @@ MOST_WORKERS = 4
 
 SKEW = 5.0
 """Seconds by which the clock of Redis may differ from this machine's."""
+
+LARGEST_REGISTRY = 1 << 26
+"""Bytes of a collector's public registry: several lists of a million values."""
 
 _LOOPBACK = ("127.", "localhost:", "[::1]:", "unix:")
 

@@ -175,12 +175,6 @@ def remarks(
         yield advice, "warning" if advice.arguments["times"] >= TWOFOLD else "note"
 
 
-def too_few_devices(metric: Metric) -> str | None:
-    """What the expected crowd lacks, if it is so small that the metric is of no use."""
-    lacks = forecast(metric)
-    return lacks if lacks and lacks.arguments["blind"] else None
-
-
 def seen(metric: Metric) -> Iterator[str]:
     """What the expected crowd will and will not tell of a new metric."""
     yield from _in_a_window(metric)

@@ -15,7 +15,6 @@ import click
 from deniable.protocol.coded_message import counted
 from deniable.tools.command_line import command, extra_of, json_option
 from deniable.tools.doctor.device_checks import (
-    check_crowd,
     check_environment,
     check_state,
     read_registry,
@@ -70,7 +69,6 @@ def _device(
     yield from check_environment(os.environ)
     if registry is None:
         return
-    yield from check_crowd(registry)
     yield from check_state(registry, state_dir)
     if endpoint is None:
         yield CheckResult(

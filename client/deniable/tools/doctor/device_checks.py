@@ -18,7 +18,7 @@ from deniable.protocol.coded_message import counted
 from deniable.protocol.errors import RegistryError, StateError
 from deniable.protocol.lasting import today
 from deniable.protocol.registry import Registry
-from deniable.tools.command_line import MISSING, forecasts
+from deniable.tools.commands import remarks
 from deniable.tools.doctor.result import CheckResult, listed
 
 
@@ -41,38 +41,23 @@ def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
             )
             for problem in error.problems
         ]  # fmt: skip
-    first = today()
-    over = [metric.name for metric in registry if metric.expires < first]
-    found = [
-        CheckResult(
-            "registry", "valid", "ok", f"{path} declares {counted(len(registry), 'metric')}"
-        )
-    ]
-    if over:
-        found.append(
-            CheckResult(
-                "registry", "expired", "error" if len(over) == len(registry) else "warning",
-                f"expired, so neither recorded nor accepted: {listed(over)}",
-                "set `expires` to a later day, first for the collector and then in the app",
-            )
+    count = counted(len(registry), "metric")
+    if all(metric.expires < today() for metric in registry):
+        valid = CheckResult(
+            "registry", "expired", "error", f"{path} declares {count}, and all have expired",
+            "set `expires` to a later day, first for the collector and then in the app",
         )  # fmt: skip
-    return registry, found
-
-
-def check_crowd(registry: Registry) -> Iterator[CheckResult]:
-    """Metrics whose expected crowd is too small to detect anything."""
-    crowd = forecasts()
-    if crowd is None:
-        yield CheckResult("crowd", "not_checked", "note", MISSING, "")
-        return
-    for metric in registry:
-        if metric.name in registry.unasked:
-            continue  # a pair gives its shares
-        if lacks := crowd.too_few_devices(metric):
-            yield CheckResult(
-                "crowd", "too_small", "warning", f"{metric.name}: {lacks}",
-                "`deniable plan` shows which epsilon, list and number of devices go together",
-            )  # fmt: skip
+    else:
+        valid = CheckResult("registry", "valid", "ok", f"{path} declares {count}")
+    advice = "`deniable lint` says more"
+    return registry, [
+        valid,
+        *(
+            CheckResult("registry", "remark", each.severity, each.describe(str(path)), advice)
+            for each in remarks(registry, None)
+            if each.severity != "note"
+        ),
+    ]
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
@@ -125,10 +110,16 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
                 f"the owner of the device has switched reporting off in {directory}",
                 "only the owner may switch it on: `deniable sent --switch-on`",
             )  # fmt: skip
-        if not (directory / FILE_NAME).exists():
-            yield _nothing_recorded(directory)
-            return
-        yield from _contents(state, registry, directory)
+        found = [*_contents(state, registry)] if (directory / FILE_NAME).exists() else []
+        yield from found or [
+            CheckResult(
+                "state", "nothing_recorded", "warning",
+                f"no record waits in {directory}, and none was reported",
+                "does the app call record() with consent? print(telemetry.status) says \"on\" if "
+                "it has it. And does the app use the same state_dir, app name and user as this "
+                "command?",
+            )
+        ]  # fmt: skip
     except StateError as error:
         yield CheckResult(
             "state", "damaged" if error.damaged else "foreign_state", "error",
@@ -159,16 +150,7 @@ def _cannot_write(directory: Path) -> str:
     return ""
 
 
-def _nothing_recorded(directory: Path) -> CheckResult:
-    return CheckResult(
-        "state", "nothing_recorded", "warning",
-        f"no record was ever kept in {directory}",
-        "does the app call record() with consent? print(telemetry.status) says \"on\" if it has "
-        "it. And does the app use the same state_dir, app name and user as this command?",
-    )  # fmt: skip
-
-
-def _contents(state: State, registry: Registry, directory: Path) -> Iterator[CheckResult]:
+def _contents(state: State, registry: Registry) -> Iterator[CheckResult]:
     """What the state holds."""
     with state.transaction() as connection:
         entries, ledger, waiting, _ = owner.owned(connection, registry)
@@ -177,7 +159,6 @@ def _contents(state: State, registry: Registry, directory: Path) -> Iterator[Che
         ).fetchone()
         refusals = open_windows.refusals(connection, time.time())
         queued = outbox.queued(connection)
-    spent = [each.metric for each in ledger if each.left == 0]
     if refusals:
         counts = [f"{name} ({count})" for name, count in sorted(refusals.items())]
         yield CheckResult(
@@ -186,8 +167,6 @@ def _contents(state: State, registry: Registry, directory: Path) -> Iterator[Che
             "`deniable dev` names the reason. A category takes every text once it has an "
             "`other`",
         )  # fmt: skip
-    if not (waiting or queued or entries or refusals):
-        yield _nothing_recorded(directory)
     if waiting:
         when = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%d %H:%M UTC")
         until = (
@@ -205,18 +184,17 @@ def _contents(state: State, registry: Registry, directory: Path) -> Iterator[Che
             "if they do not leave within an hour while the app runs, see what the checks of the "
             "collector say",
         )  # fmt: skip
-    sent = sum(each.status == "sent" for each in entries)
-    if sent:
+    if sent := sum(each.status == "sent" for each in entries):
         yield CheckResult(
             "state", "sent", "ok", f"{counted(sent, 'report')} acknowledged by a collector"
         )
-    refused = sorted({f"{e.report.metric} ({e.reason})" for e in entries if e.status == "rejected"})
-    if refused:
+    if refused := {f"{e.report.metric} ({e.reason})" for e in entries if e.status == "rejected"}:
         yield CheckResult(
-            "state", "rejected", "warning", f"a collector refused reports: {listed(refused)}",
+            "state", "rejected", "warning",
+            f"a collector refused reports: {listed(sorted(refused))}",
             "docs/reference/protocol.md says what each reason means",
         )  # fmt: skip
-    if spent:
+    if spent := [each.metric for each in ledger if each.left == 0]:
         yield CheckResult(
             "state", "spent", "note",
             f"the lifetime_epsilon of this device is spent for: {listed(spent)}",
