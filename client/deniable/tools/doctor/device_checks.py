@@ -15,49 +15,32 @@ from deniable.device import open_windows, outbox, owner
 from deniable.device.state import FILE_NAME, State, default_directory
 from deniable.device.worker import SWITCHES, is_set
 from deniable.protocol.coded_message import counted
-from deniable.protocol.errors import RegistryError, StateError
+from deniable.protocol.errors import StateError
 from deniable.protocol.lasting import today
 from deniable.protocol.registry import Registry
-from deniable.tools.commands import remarks
+from deniable.tools.commands import examined
 from deniable.tools.doctor.result import CheckResult, listed
 
 
 def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
-    """The registry in a file, and what is wrong with it: mistakes, and metrics that are over."""
-    try:
-        registry = Registry.load(path)
-    except RegistryError as error:
-        if not path.exists():
-            return None, [
-                CheckResult(
-                    "registry", "no_registry", "error", f"there is no file {path}",
-                    "name your metrics.toml as an argument, or write one with `deniable init`",
-                )
-            ]  # fmt: skip
-        return None, [
-            CheckResult(
-                "registry", "mistake", "error", problem.describe(str(path)),
-                "correct the line; `deniable lint` checks the file again",
-            )
-            for problem in error.problems
-        ]  # fmt: skip
-    count = counted(len(registry), "metric")
+    """The registry in a file, and what `deniable lint` says of it, without notes."""
+    registry, problems = examined(path)
+    found = [
+        CheckResult(
+            "registry", "lint", each.severity, each.describe(str(path)),
+            "`deniable lint` checks the file, and `deniable init` writes a first one",
+        )
+        for each in problems
+        if each.severity != "note"
+    ]  # fmt: skip
+    if registry is None:
+        return None, found
+    told = f"{path} declares {counted(len(registry), 'metric')}"
     if all(metric.expires < today() for metric in registry):
-        valid = CheckResult(
-            "registry", "expired", "error", f"{path} declares {count}, and all have expired",
-            "set `expires` to a later day, first for the collector and then in the app",
-        )  # fmt: skip
-    else:
-        valid = CheckResult("registry", "valid", "ok", f"{path} declares {count}")
-    advice = "`deniable lint` says more"
-    return registry, [
-        valid,
-        *(
-            CheckResult("registry", "remark", each.severity, each.describe(str(path)), advice)
-            for each in remarks(registry, None)
-            if each.severity != "note"
-        ),
-    ]
+        advice = "set `expires` to a later day, first for the collector and then in the app"
+        over = CheckResult("registry", "expired", "error", f"{told}, and all have expired", advice)
+        return registry, [over, *found]
+    return registry, [CheckResult("registry", "valid", "ok", told), *found]
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:

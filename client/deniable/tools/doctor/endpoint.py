@@ -82,16 +82,16 @@ def check_endpoint(
         for place, (metric, _) in enumerate(part):
             reasons.setdefault(refused.get(place, ""), []).append(metric.name)
     yield CheckResult("endpoint", "collector", "ok", f"a collector responds at {endpoint}")
-    yield from _clocks(headers.get("Date"), now)
+    yield from check_clock("the collector's", skew_of(headers.get("Date"), now))
     yield from _verdicts(reasons)
 
 
-def skew_of(date: str | None, now: float) -> float | None:
-    """By how many seconds our clock is ahead of a response's Date; None if that says nothing."""
+def skew_of(date: str | None, now: float) -> float:
+    """By how many seconds our clock is ahead of a response's Date; 0 if that says nothing."""
     try:
-        return None if date is None else now - parsedate_to_datetime(date).timestamp()
+        return 0.0 if date is None else now - parsedate_to_datetime(date).timestamp()
     except (ValueError, OverflowError):
-        return None
+        return 0.0
 
 
 def _is_open(endpoint: str) -> bool:
@@ -177,13 +177,13 @@ def _refused_batch(
     )  # fmt: skip
 
 
-def _clocks(date: str | None, now: float) -> Iterator[CheckResult]:
-    skew = skew_of(date, now)
-    if skew is not None and abs(skew) > SKEW_WARNING:
+def check_clock(whose: str, skew: float) -> Iterator[CheckResult]:
+    """Whether our clock is so many seconds ahead of another that it matters."""
+    if abs(skew) > SKEW_WARNING:
         yield CheckResult(
             "clock", "skew", "error" if abs(skew) > SKEW_ERROR else "warning",
             f"this machine's clock is {abs(skew):,.0f} s {'ahead of' if skew > 0 else 'behind'} "
-            "the collector's",
+            f"{whose}",
             "set both by NTP: a window ends by the device's clock and is accepted by the "
             "collector's",
         )  # fmt: skip

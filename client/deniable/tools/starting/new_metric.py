@@ -55,7 +55,7 @@ def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
         made = _read(before, name, proposal, path)
         if turns := _turns(made):
             made = _read(before, name, {**proposal, "one_in": turns}, path)
-        found = remarks(made.registry, None)
+        found = remarks(made.registry)
         mine = [each for each in found if f"{each.where}.".startswith(f"metrics.{name}.")]
         made = made._replace(problems=mine)
         if all(each.severity == "note" for each in mine):
