@@ -12,7 +12,7 @@ import functools
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import SequenceMatcher
 from importlib.metadata import EntryPoint, entry_points
@@ -280,6 +280,11 @@ def _sentence(error: click.ClickException) -> str:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 """Shared by commands that print for people or for programs."""
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """What a command with `json_option` prints for programs."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 @contextmanager

@@ -4,7 +4,6 @@ owner of a device."""
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from deniable.tools.command_line import (
     forecasts,
     installed,
     json_option,
+    print_json,
     registry_argument,
 )
 
@@ -95,7 +95,7 @@ def lint(
                 for name, found in files.items()
             ],
         }
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(document)
     else:
         print_problems(problems, str(path))
         if registry and not _wrong(problems):
@@ -212,13 +212,12 @@ def print_problems(problems: Iterable[Problem], source: str) -> None:
 
 
 def load_registry(path: Path) -> Registry:
-    """The registry of a command that needs a good one. Metrics that have expired are warned of;
-    mistakes are printed and end the command."""
-    try:
-        registry = Registry.load(path)
-    except RegistryError as error:
-        print_problems(error.problems, str(path))
-        raise SystemExit(1) from None
+    """The registry of a command that needs a good one; metrics that have expired are warned of.
+
+    Raises:
+        RegistryError: it has mistakes.
+    """
+    registry = Registry.load(path)
     print_problems(expired(registry), str(path))
     return registry
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 import click
 
 from deniable.protocol.coded_message import counted
-from deniable.tools.command_line import command, extra_of, json_option
+from deniable.tools.command_line import command, extra_of, json_option, print_json
 from deniable.tools.doctor.device_checks import (
     check_environment,
     check_state,
@@ -112,7 +111,7 @@ def _shown(results: Iterable[CheckResult], *, as_json: bool) -> list[CheckResult
     counts = {"errors": levels.count("error"), "warnings": levels.count("warning")}
     if as_json:
         document = {"results": [dataclasses.asdict(each) for each in found], **counts}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(document)
     else:
         told = (counted(count, kind.removesuffix("s")) for kind, count in counts.items())
         click.echo(", ".join(told))
