@@ -77,10 +77,10 @@ def check_endpoint(
         try:
             refused = read_reply(reply, batch_id, clock)
         except TransportError as error:
-            yield _refused_batch(reply, headers, endpoint, str(error), ingest_key)
+            yield _refused_batch(error, reply, headers, endpoint, ingest_key)
             return
         for place, (metric, _) in enumerate(part):
-            reasons.setdefault(refused.get(place, ""), []).append(metric.name)
+            reasons.setdefault(refused.get(place, "none"), []).append(metric.name)
     yield CheckResult("endpoint", "collector", "ok", f"a collector responds at {endpoint}")
     yield from check_clock("the collector's", skew_of(headers.get("Date"), now))
     yield from _verdicts(reasons)
@@ -127,12 +127,12 @@ def _unreachable(error: TransportError, endpoint: str) -> CheckResult:
     return CheckResult("endpoint", code, "error", f"{endpoint}: {error}", advice)
 
 
-_BUSY = ("too-many-requests", "store-unavailable", "queue-full", "too-many-connections")
-"""Problems that pass."""
-
-
 def _refused_batch(
-    reply: Reply, headers: Mapping[str, str], endpoint: str, message: str, ingest_key: str | None
+    error: TransportError,
+    reply: Reply,
+    headers: Mapping[str, str],
+    endpoint: str,
+    ingest_key: str | None,
 ) -> CheckResult:
     """What responded in place of a collector, or why the collector did not read the batch."""
     problem = problem_code(reply.body)
@@ -165,15 +165,9 @@ def _refused_batch(
             "pass one of its DENIABLE_INGEST_KEYS as Client(ingest_key=...), and to this command "
             "in DENIABLE_INGEST_KEY",
         )  # fmt: skip
-    if problem in _BUSY:
-        return CheckResult(
-            "endpoint", "busy", "warning", f"{message}; devices would try again later",
-            "see the collector's log, or `deniable doctor --operator` on its machine",
-        )  # fmt: skip
     return CheckResult(
-        "endpoint", "refused_batch", "error", message,
-        "is there a proxy in front that changes requests? docs/reference/protocol.md explains the "
-        "responses",
+        "endpoint", "refused_batch", "error", str(error),
+        "see the collector's log, or `deniable doctor --operator` on its machine",
     )  # fmt: skip
 
 
@@ -214,14 +208,6 @@ def _window(metric: Metric, now: float) -> str:
     return windows.window_at(metric.window, begun - 1)
 
 
-_VERDICTS = {
-    "unknown_metric": "the collector does not know these metrics",
-    "unknown_scheme": "the collector has these metrics with other parameters",
-    "bad_window": "the collector has another window for these",
-    "expired_metric": "at the collector these have expired",
-}
-"""What the reasons of a collector mean that has another registry."""
-
 _FINE = {"bad_row", "window_not_closed", "window_too_old"}
 """The reasons of one that would take a report: now, or at the end of its window. If a clock is
 wrong, that is told from the time that the collector sends."""
@@ -229,19 +215,19 @@ wrong, that is told from the time that the collector sends."""
 
 def _verdicts(reasons: Mapping[str, list[str]]) -> Iterator[CheckResult]:
     """What the collector's reasons mean."""
-    for reason, names in reasons.items():
-        if reason in _VERDICTS:
-            yield CheckResult(
-                "registry", "another_registry", "error", f"{_VERDICTS[reason]}: {listed(names)}",
-                "give the collector the app's metrics.toml and send it SIGHUP. Devices keep such "
-                "reports for six days",
-            )  # fmt: skip
-        elif reason not in _FINE:
-            yield CheckResult(
-                "endpoint", "not_a_collector", "error",
-                f"what responds treats reports as no collector does: {listed(names)}", _ADDRESS,
-            )  # fmt: skip
-    if reasons.keys() <= _FINE and (taken := reasons.get("bad_row")):
+    wrong = [
+        f"{name} ({reason})"
+        for reason in sorted(reasons.keys() - _FINE)
+        for name in reasons[reason]
+    ]
+    if wrong:
+        yield CheckResult(
+            "registry", "another_registry", "error",
+            f"the collector refuses reports of these: {listed(wrong)}",
+            "give the collector the app's metrics.toml and send it SIGHUP. Devices keep such "
+            "reports for six days. docs/reference/protocol.md says what each reason means",
+        )  # fmt: skip
+    elif taken := reasons.get("bad_row"):
         yield CheckResult(
             "registry", "accepted", "ok", f"the collector takes reports of {listed(taken)}"
         )
