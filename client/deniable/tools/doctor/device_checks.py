@@ -23,24 +23,36 @@ from deniable.tools.doctor.result import CheckResult, listed
 
 
 def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
-    """The registry in a file, and what `deniable lint` says of it, without notes."""
+    """The registry in a file, and what `deniable lint` says of it."""
     registry, problems = examined(path)
+    if registry is None:
+        return None, [
+            CheckResult(
+                "registry", "mistake", "error", each.describe(str(path)),
+                "`deniable lint` checks the file, and `deniable init` writes a first one",
+            )
+            for each in problems
+        ]  # fmt: skip
     found = [
         CheckResult(
-            "registry", "lint", each.severity, each.describe(str(path)),
-            "`deniable lint` checks the file, and `deniable init` writes a first one",
+            "registry", "valid", "ok", f"{path} declares {counted(len(registry), 'metric')}"
         )
-        for each in problems
-        if each.severity != "note"
-    ]  # fmt: skip
-    if registry is None:
-        return None, found
-    told = f"{path} declares {counted(len(registry), 'metric')}"
+    ]
     if all(metric.expires < today() for metric in registry):
-        advice = "set `expires` to a later day, first for the collector and then in the app"
-        over = CheckResult("registry", "expired", "error", f"{told}, and all have expired", advice)
-        return registry, [over, *found]
-    return registry, [CheckResult("registry", "valid", "ok", told), *found]
+        found = [
+            CheckResult(
+                "registry", "expired", "error", f"every metric of {path} has expired",
+                "set `expires` to a later day, first for the collector and then in the app",
+            )
+        ]  # fmt: skip
+    if warned := {each.where: None for each in problems if each.severity != "note"}:
+        found.append(
+            CheckResult(
+                "registry", "lint", "warning", f"{path} has warnings: {listed([*warned])}",
+                f"`deniable lint {path}` says which",
+            )
+        )  # fmt: skip
+    return registry, found
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
