@@ -207,6 +207,7 @@ def test_no_response(monkeypatch):
         (200, b"<!doctype html><html>Sign in</html>", {}, "not_a_collector", ""),
         (200, b'{"metrics": 3}', {}, "not_a_collector", ""),
         (202, b'{"batch": 3}', {}, "not_a_collector", ""),
+        (503, b'{"type": "urn:deniable:problem:queue-full"}', {}, "refused_batch", "queue-full"),
         (301, b"", {"Location": "https://t.acme.example/v1/reports?a=b"}, "redirect",
          "to https://t.acme.example/v1/reports,"),
         (302, b"", {"Location": "a b\u001b"}, "redirect", ""),
@@ -245,12 +246,13 @@ def test_an_ingest_key(new_collector, monkeypatch):
 @pytest.mark.parametrize(
     ("metric", "old", "new"),
     [
-        ("browser", "epsilon = 2.0", "epsilon = 1.5"),
-        ("light_mode", "[metrics.dark_mode]", "[metrics.light_mode]"),
+        ("browser (unknown_scheme)", "epsilon = 2.0", "epsilon = 1.5"),
+        ("light_mode (unknown_metric)", "[metrics.dark_mode]", "[metrics.light_mode]"),
     ],
 )
 def test_another_registry(running, metric, old, new):
-    """A metric that the collector does not know and one with other parameters are named."""
+    """A metric that the collector does not know and one with other parameters are named, with the
+    collector's reason."""
     edit(old, new)
     found = run("--endpoint", running.address)[1]
     assert errors(found) == {"another_registry"}

@@ -33,18 +33,16 @@ def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
             )
             for each in problems
         ]  # fmt: skip
-    found = [
-        CheckResult(
-            "registry", "valid", "ok", f"{path} declares {counted(len(registry), 'metric')}"
-        )
-    ]
-    if all(metric.expires < today() for metric in registry):
-        found = [
+    told = f"{path} declares {counted(len(registry), 'metric')}"
+    found = [CheckResult("registry", "valid", "ok", told)]
+    if over := [metric.name for metric in registry if metric.expires < today()]:
+        found.append(
             CheckResult(
-                "registry", "expired", "error", f"every metric of {path} has expired",
+                "registry", "expired", "error" if len(over) == len(registry) else "warning",
+                f"expired, so neither recorded nor accepted: {listed(over)}",
                 "set `expires` to a later day, first for the collector and then in the app",
             )
-        ]  # fmt: skip
+        )  # fmt: skip
     if warned := {each.where: None for each in problems if each.severity != "note"}:
         found.append(
             CheckResult(
