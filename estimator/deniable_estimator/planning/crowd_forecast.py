@@ -1,4 +1,4 @@
-"""What `deniable lint`, `init`, `add` and `doctor` say of the crowd that a metric expects: what it
+"""What `deniable lint`, `init` and `add` say of the crowd that a metric expects: what it
 tells in a window and over several, what it cannot tell, and what would help.
 
 The SDK's commands find this module by its entry point, and do without where it is missing.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -110,7 +109,7 @@ def _shown(results: Iterable[CheckResult], *, as_json: bool) -> list[CheckResult
     levels = [each.level for each in found]
     counts = {"errors": levels.count("error"), "warnings": levels.count("warning")}
     if as_json:
-        document = {"results": [dataclasses.asdict(each) for each in found], **counts}
+        document = {"results": [each._asdict() for each in found], **counts}
         print_json(document)
     else:
         told = (counted(count, kind.removesuffix("s")) for kind, count in counts.items())
