@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 
 def main() -> None:
-    """Run the command. Without click, only `deniable sent` runs, which the owner of any device may
-    need; for the others the error names the extra to install."""
+    """Run the command. If its output cannot be written, that is told in one line."""
+    try:
+        try:
+            _run()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        sys.stdout = None  # Python would try to write the rest when it ends
+        sys.exit(f"Error: the output cannot be written: {error.strerror}")
+
+
+def _run() -> None:
+    """Without click, only `deniable sent` runs, which the owner of any device may need; for the
+    others the error names the extra to install."""
     try:
         import click  # noqa: F401  (the SDK alone does not need it)
     except ModuleNotFoundError:

@@ -27,6 +27,8 @@ atexit.register(lambda: print("modules:", *sys.modules, file=sys.stderr))
 main()
 """
 
+WITHOUT_CLICK = "sys.modules['click'] = None"
+
 NAMES = sorted(each.name for each in entry_points(group="deniable.commands"))
 
 
@@ -43,12 +45,16 @@ def told(done):
     return done.stderr.partition("modules:")[0]
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_disk_behind_the_output(unbuffered):
-    """It is told in one line, however late it is met."""
+@pytest.mark.parametrize(
+    ("unbuffered", "first", "word"),
+    [("", "", "-h"), ("1", "", "-h"), ("", "", "sent"), ("", WITHOUT_CLICK, "sent")],
+)
+def test_a_full_disk_behind_the_output(unbuffered, first, word):
+    """It is told in one line, however late it is met; by `sent` without click too."""
+    script = f"import sys\n{first}\nfrom deniable.cli import main; main()"
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-c", "from deniable.cli import main; main()", "--help"],
+            [sys.executable, "-c", script, word, "-h"],
             stdout=full, stderr=subprocess.PIPE, text=True, check=False,
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )  # fmt: skip

@@ -52,6 +52,17 @@ def test_a_module_holds_the_same_document(run, toml, tmp_path):
     assert module.partition("\n")[2] == f"export default {text} as const;\n"
 
 
+def test_a_check_compares(run, toml):
+    """--check tells whether the file is missing, another, or up to date."""
+    asked = (toml, "-o", "m.ts", "--check")
+    assert "m.ts is missing" in run(*asked).output
+    run(toml, "-o", "m.ts")
+    assert run(*asked).output == "m.ts is up to date\n"
+    (toml.parent / "m.ts").write_text("")
+    other = run(*asked)
+    assert (other.exit_code, "m.ts is not up to date" in other.output) == (1, True)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("-o", "metrics.yaml"), ("--check",)],

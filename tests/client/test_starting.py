@@ -106,13 +106,17 @@ def test_init_refuses_what_lint_refuses():
         assert names() == set()
 
 
+OWNER = 'a = DEVICES "\n'
+
+
 def test_init_takes_hostile_texts():
-    """Names and values with quotes, tags and line ends stay texts in each file."""
+    """Names and values with quotes, tags and line ends stay texts in each file, and so does what
+    stands in a template for something else."""
     value = "</script>\"'$&{x}"
-    run(init, "new/folder", "--yes", "--where", "web", "--values", f"{value},b", "--owner", 'a"\n')
+    run(init, "new/folder", "--yes", "--where", "web", "--values", f"{value},b", "--owner", OWNER)
     registry = Registry.load("new/folder/metrics.toml")
     assert registry["browser"].values == (value, "b")
-    assert registry["browser"].owner == 'a"\n'
+    assert registry["browser"].owner == OWNER
     page = Path("new/folder/index.html").read_text()
     assert page.count("</script>") == 2
     run(init, "python", "--yes", "--values", f"{value},b")
@@ -269,9 +273,7 @@ def test_a_file_that_changed_meanwhile(monkeypatch):
 
     Path("metrics.toml").write_text(FILE)
     other = FILE + "# another hand\n"
-    monkeypatch.setattr(
-        add_command, "show", lambda made, metric: Path("metrics.toml").write_text(other)
-    )
+    monkeypatch.setattr(add_command, "show", lambda made: Path("metrics.toml").write_text(other))
     assert "has changed" in run(add, "two", code=1).output
     assert Path("metrics.toml").read_text() == other
 

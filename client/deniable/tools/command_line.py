@@ -8,12 +8,11 @@ the next word is one of theirs.
 from __future__ import annotations
 
 import codecs
-import errno
 import functools
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import SequenceMatcher
 from importlib.metadata import EntryPoint, entry_points
@@ -239,11 +238,7 @@ def run() -> NoReturn:
     click.version_option(deniable.__version__, prog_name="deniable")(root)
     code: object = 1
     try:
-        try:
-            code = root.main(prog_name="deniable", standalone_mode=False)
-        finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()
+        code = root.main(prog_name="deniable", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         code = error.exit_code
@@ -252,12 +247,6 @@ def run() -> NoReturn:
         code = error.exit_code
     except click.Abort:
         click.echo("Aborted!", err=True)
-    except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
-            raise
-        click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
-        # Python would try to write the rest when it ends.
-        code, sys.stdout = 1, None
     except ModuleNotFoundError as error:
         modules = [each.module for name, each in _points().items() if name[0] == sys.argv[1]]
         if not modules:
@@ -291,6 +280,11 @@ def _sentence(error: click.ClickException) -> str:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 """Shared by commands that print for people or for programs."""
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """What a command with `json_option` prints for programs."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 @contextmanager

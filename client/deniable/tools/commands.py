@@ -4,10 +4,9 @@ owner of a device."""
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
@@ -28,6 +27,7 @@ from deniable.tools.command_line import (
     forecasts,
     installed,
     json_option,
+    print_json,
     registry_argument,
 )
 
@@ -77,43 +77,37 @@ def lint(
     Where the estimator is installed, the dashboard's files are checked too: those that
     DENIABLE_DATA and DENIABLE_BOARDS name.
     """
-    before = None if since is None else Registry.load(since)
-    problems: Sequence[Problem]
-    try:
-        loaded = Registry.load(path)
-        registry: Registry | None = loaded
-        problems = remarks(loaded, before)
-    except RegistryError as error:
-        registry, problems = None, error.problems
+    registry, problems = examined(path, None if since is None else Registry.load(since))
     if as_notice:
         _print_notice(registry, problems, str(path), lang)
         return
     # Other files of an operator, as installed packages check them.
     checks = installed("deniable.lint") if registry else ()
     files = {name: found for check in checks for name, found in check(registry, os.environ)}
+    metrics = _facts(registry) if registry else []
     if as_json:
         document = {
             "source": str(path),
             "problems": [dataclasses.asdict(problem) for problem in problems],
-            "metrics": _all_facts(registry) if registry else [],
+            "metrics": metrics,
             "files": [
                 {"source": name, "problems": [dataclasses.asdict(each) for each in found]}
                 for name, found in files.items()
             ],
         }
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(document)
     else:
         print_problems(problems, str(path))
-        if registry is not None and not any(each.severity == "error" for each in problems):
-            _print_metrics(registry)
-            if explain:
-                _print_explanations(registry)
+        if registry and not _wrong(problems):
+            _print_metrics(registry, metrics)
+            for facts in metrics if explain else ():
+                lasts = f" {facts['lasting']['text'].capitalize()}." if facts["lasting"] else ""
+                click.echo(f"{facts['name']}: {facts['explanation']}{lasts}")
         for name, found in files.items():
             print_problems(found, name)
             if not found:
                 click.echo(f"{name}: no mistakes")
-    everything = (problems, *files.values())
-    if any(each.severity == "error" for found in everything for each in found):
+    if any(map(_wrong, (problems, *files.values()))):
         raise SystemExit(1)
 
 
@@ -121,19 +115,19 @@ def _print_notice(
     registry: Registry | None, problems: Sequence[Problem], source: str, lang: OwnerLanguage
 ) -> None:
     """The notice on the standard output, if nothing is wrong; what is wrong, beside it."""
-    from deniable.tools.notice import notice
+    from deniable.tools.notice import notice, unnamed
 
     problems = [each for each in problems if each.severity != "note"]
-    text = ""
-    if registry is not None and not any(each.severity == "error" for each in problems):
-        try:
-            text = notice(registry, lang)
-        except RegistryError as error:
-            problems = error.problems
+    if registry and not _wrong(problems):
+        problems = [*unnamed(registry)] or problems
     print_problems(problems, source)
-    if not text:
+    if registry is None or _wrong(problems):
         raise SystemExit(1)
-    click.echo(text, nl=False)
+    click.echo(notice(registry, lang), nl=False)
+
+
+def _wrong(problems: Iterable[Problem]) -> bool:
+    return any(each.severity == "error" for each in problems)
 
 
 @command(
@@ -147,15 +141,19 @@ def sent(arguments: tuple[str, ...]) -> None:
     raise SystemExit(sent_command.main(arguments))
 
 
-_SEEN = (
-    "is answered at_once, so the network sees, to within ten seconds, when a device that takes "
-    "part first records it in a {window}. Record it in every case: otherwise a report also says "
-    "that there was such a case"
-)
-"""What a metric reveals by the time of its reports."""
+def examined(
+    path: Path, before: Registry | None = None
+) -> tuple[Registry | None, Sequence[Problem]]:
+    """The registry in a file, with the remarks about it; none if the file has mistakes, with
+    these."""
+    try:
+        registry = Registry.load(path)
+    except RegistryError as error:
+        return None, error.problems
+    return registry, remarks(registry, before)
 
 
-def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
+def remarks(registry: Registry, before: Registry | None = None) -> list[Problem]:
     """What can be read but protects nothing (an error), what will not work (a warning), and what
     edits cost, in the order of the file."""
     found = expired(registry)
@@ -166,23 +164,45 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
     for metric in registry:
         if metric.name in registry.unasked:
             continue  # a pair is reported in its place
-        unprotected = _unprotected(metric, registry)
-        if unprotected is not None:
-            found.append(registry.problem(metric, unprotected, "error", "lifetime_epsilon"))
-        elif crowd is not None:
-            for told, severity in crowd.remarks(metric, registry.lifetime_epsilon):
-                found.append(registry.problem(metric, told, severity))
-        remarked: list[tuple[str | None, Severity]] = [
-            *((message, "note") for message in _on_the_web(metric)),
-            (_silence(metric, registry, lasts.get(metric.name), crowd), "warning"),
-            (_added_up(metric, registry), "note"),
-            (_beyond_cap(metric, registry), "warning"),
-            (metric.type.life(metric.memo_limit), "note"),
-            (_SEEN.format(window=metric.window) if metric.answer == "at_once" else None, "note"),
-        ]
-        found += [registry.problem(metric, each, kind) for each, kind in remarked if each]
+        told = _remarked(metric, registry, lasts.get(metric.name), crowd)
+        found += [registry.problem(metric, *each) for each in told]
     found += edits.foresee(registry) if before is None else edits.compare(before, registry)
     return sorted(found, key=lambda problem: problem.line or 0)
+
+
+def _remarked(
+    metric: Metric, registry: Registry, lasts: Lasting | None, crowd: Any
+) -> Iterator[tuple[str, Severity] | tuple[str, Severity, str]]:
+    """What to know of a metric that devices report: a sentence, how bad it is, and perhaps the key
+    that it is about."""
+    if unprotected := _unprotected(metric, registry):
+        yield unprotected, "error", "lifetime_epsilon"
+    elif crowd is not None:
+        yield from crowd.remarks(metric, registry.lifetime_epsilon)
+    for message in _on_the_web(metric):
+        yield message, "note"
+    cost, cap = metric.scheme.mechanism.cost, registry.lifetime_epsilon
+    beyond = cap is not None and cost > cap
+    if lasts and lasts.silent is not None and not beyond:
+        yield _silence(metric, registry, lasts, crowd), "warning"
+    if metric.type.of:
+        yield _added_up(metric, registry), "note"
+    if beyond:
+        yield (
+            f"one report costs {cost:.4g}, above the registry's lifetime_epsilon {cap:g}, so no "
+            "device can ever report",
+            "warning",
+        )
+    if life := metric.type.life(metric.memo_limit):
+        yield life, "note"
+    if metric.answer == "at_once":
+        # By the time of its reports.
+        yield (
+            "is answered at_once, so the network sees, to within ten seconds, when a device that "
+            f"takes part first records it in a {metric.window}. Record it in every case: otherwise "
+            "a report also says that there was such a case",
+            "note",
+        )
 
 
 def print_problems(problems: Iterable[Problem], source: str) -> None:
@@ -192,13 +212,12 @@ def print_problems(problems: Iterable[Problem], source: str) -> None:
 
 
 def load_registry(path: Path) -> Registry:
-    """The registry of a command that needs a good one. Metrics that have expired are warned of;
-    mistakes are printed and end the command."""
-    try:
-        registry = Registry.load(path)
-    except RegistryError as error:
-        print_problems(error.problems, str(path))
-        raise SystemExit(1) from None
+    """The registry of a command that needs a good one; metrics that have expired are warned of.
+
+    Raises:
+        RegistryError: it has mistakes.
+    """
+    registry = Registry.load(path)
     print_problems(expired(registry), str(path))
     return registry
 
@@ -244,10 +263,8 @@ def _on_the_web(metric: Metric) -> Iterator[str]:
         )
 
 
-def _silence(metric: Metric, registry: Registry, told: Lasting | None, crowd: Any) -> str | None:
-    """A warning if devices fall silent before a metric expires, with lines to paste."""
-    if told is None or told.silent is None or _beyond_cap(metric, registry):
-        return None
+def _silence(metric: Metric, registry: Registry, told: Lasting, crowd: Any) -> str:
+    """That devices fall silent before a metric expires, with lines to paste."""
     budget = f"lifetime_epsilon {metric.lifetime_epsilon:g}"
     if told.capped:
         budget = f"the registry's lifetime_epsilon {registry.lifetime_epsilon:g}"
@@ -266,37 +283,23 @@ def _silence(metric: Metric, registry: Registry, told: Lasting | None, crowd: An
     return "\n".join((f"{warning}. Write {these}:", *options))
 
 
-def _added_up(metric: Metric, registry: Registry) -> str | None:
+def _added_up(metric: Metric, registry: Registry) -> str:
     """What a pair and its metrics reveal of the same values in one window."""
     about = registry.about(metric)
-    if not metric.type.of:
-        return None
-    spared = [name for name in metric.type.of if name in registry.unasked]
-    total = sum((Fraction(each.scheme.mechanism.epsilon) for each in about), Fraction(0))
-    if len(about) > 1:
-        names = ", ".join(each.name for each in about)
-        told = (
-            f"up to {len(about)} reports of a window are about the same values ({names}): their "
-            f"epsilons add up to {float(total):.4g}"
+    total = float(sum(Fraction(each.scheme.mechanism.epsilon) for each in about))
+    if len(about) == 1:
+        spared = " and ".join(name for name in metric.type.of if name in registry.unasked)
+        return (
+            f"{spared} are not reported by themselves: one report of a window is about their "
+            f"values, of epsilon {total:.4g}, and their shares have wider intervals"
         )
-        if metric.type.forget is None:
-            told += '. forget = "marginals" spares those of the two metrics alone'
-        return told
-    return (
-        f"{' and '.join(spared)} are not reported by themselves: one report of a window is about "
-        f"their values, of epsilon {float(total):.4g}, and their shares have wider intervals"
+    told = (
+        f"up to {len(about)} reports of a window are about the same values "
+        f"({', '.join(each.name for each in about)}): their epsilons add up to {total:.4g}"
     )
-
-
-def _beyond_cap(metric: Metric, registry: Registry) -> str | None:
-    """A warning if the registry's own lifetime_epsilon is too small for a single report."""
-    cost, cap = metric.scheme.mechanism.cost, registry.lifetime_epsilon
-    if cap is None or cost <= cap:
-        return None
-    return (
-        f"one report costs {cost:.4g}, above the registry's lifetime_epsilon {cap:g}, so no device "
-        "can ever report"
-    )
+    if metric.type.forget is None:
+        told += '. forget = "marginals" spares those of the two metrics alone'
+    return told
 
 
 def _unprotected(metric: Metric, registry: Registry) -> str | None:
@@ -342,49 +345,48 @@ def _explanation(metric: Metric) -> str:
     return f"{reason}. Its variance is {loss:.3f} times the least possible."
 
 
-def _facts(metric: Metric, registry: Registry, told: Lasting | None) -> dict[str, Any]:
-    """What `lint` shows of a metric; `reported_by` is the pair that devices report in its place."""
-    pair = registry.unasked.get(metric.name)
-    mechanism = metric.scheme.mechanism
-    epsilon = mechanism.epsilon
-    return {
-        "name": metric.name,
-        "type": metric.type.name,
-        "values": len(metric.values) or None,
-        "epsilon": epsilon,
-        "lifetime_epsilon": metric.lifetime_epsilon,
-        "longitudinal": metric.longitudinal,
-        "lasting": None if told is None else {"text": told.text, **told._asdict()},
-        "lifetime_reports": None
-        if metric.longitudinal == "memoize"
-        else Fraction(metric.lifetime_epsilon) // Fraction(epsilon),
-        "mechanism": mechanism.name,
-        "parameters": mechanism.parameters(),
-        "report_bytes": max(row.report_bytes for row in mechanism.rows),
-        "scheme": metric.scheme.fingerprint,
-        "explanation": _explanation(metric),
-        "reported_by": None if pair is None else pair.name,
-    }
-
-
-def _all_facts(registry: Registry) -> list[dict[str, Any]]:
+def _facts(registry: Registry) -> list[dict[str, Any]]:
+    """What is shown of each metric; `reported_by` is the pair that devices report in its place."""
     lasts = lasting(registry, today())
-    return [_facts(metric, registry, lasts.get(metric.name)) for metric in registry]
+    facts = []
+    for metric in registry:
+        mechanism, told = metric.scheme.mechanism, lasts.get(metric.name)
+        pair = registry.unasked.get(metric.name)
+        facts.append({
+            "name": metric.name,
+            "type": metric.type.name,
+            "values": len(metric.values) or None,
+            "epsilon": mechanism.epsilon,
+            "lifetime_epsilon": metric.lifetime_epsilon,
+            "longitudinal": metric.longitudinal,
+            "lasting": None if told is None else {"text": told.text, **told._asdict()},
+            "lifetime_reports": None
+            if metric.longitudinal == "memoize"
+            else Fraction(metric.lifetime_epsilon) // Fraction(mechanism.epsilon),
+            "mechanism": mechanism.name,
+            "parameters": mechanism.parameters(),
+            "report_bytes": max(row.report_bytes for row in mechanism.rows),
+            "scheme": metric.scheme.fingerprint,
+            "explanation": _explanation(metric),
+            "reported_by": None if pair is None else pair.name,
+        })  # fmt: skip
+    return facts
 
 
-def _print_metrics(registry: Registry) -> None:
+def _print_metrics(registry: Registry, metrics: Iterable[Mapping[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=f"{registry.source}: no mistakes", title_justify="left")
     for heading in ("metric", "values", "epsilon", "lifetime", "mechanism", "bytes", "scheme"):
+        right = heading in ("values", "epsilon", "lifetime", "bytes")
         table.add_column(
             heading,
-            justify="right" if heading in ("values", "epsilon", "lifetime", "bytes") else "left",
+            justify="right" if right else "left",
             no_wrap=heading == "scheme",
             overflow="fold",
         )
-    for metric, facts in zip(registry, _all_facts(registry), strict=True):
+    for metric, facts in zip(registry, metrics, strict=True):
         k = facts["parameters"].get("k")
         lifetime = facts["lasting"]["text"].removeprefix("a device ") if facts["lasting"] else ""
         if pair := facts["reported_by"]:
@@ -403,9 +405,3 @@ def _print_metrics(registry: Registry) -> None:
     console.print(table)
     if registry.lifetime_epsilon is not None:
         console.print(f"All metrics together: lifetime epsilon {registry.lifetime_epsilon:g}")
-
-
-def _print_explanations(registry: Registry) -> None:
-    for facts in _all_facts(registry):
-        lasts = f" {facts['lasting']['text'].capitalize()}." if facts["lasting"] else ""
-        click.echo(f"{facts['name']}: {facts['explanation']}{lasts}")

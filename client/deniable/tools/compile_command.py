@@ -15,10 +15,10 @@ import click
 
 import deniable
 from deniable.protocol.coded_message import counted
-from deniable.protocol.errors import Problem
+from deniable.protocol.errors import RegistryError
 from deniable.protocol.registry import Registry
 from deniable.tools.command_line import command, registry_argument, writing
-from deniable.tools.commands import load_registry, print_problems
+from deniable.tools.commands import load_registry
 from deniable.whole_files import written
 
 _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\n"
@@ -64,10 +64,14 @@ def compile_registry(path: Path, output: Path | None, check: bool, keep: bool) -
     if output.suffix == ".ts":
         # JSON is an expression of TypeScript, whose compiler then knows its names and values.
         text = f"{_MADE}export default {text.rstrip()} as const;\n"
-    if check:
-        _compare(output, text, path)
-        return
     content = text.encode()
+    if check:
+        if not output.exists():
+            raise click.ClickException(f"{output} is missing: compile {path}")
+        if output.read_bytes() != content:
+            raise click.ClickException(f"{output} is not up to date: compile {path} again")
+        click.echo(f"{output} is up to date")
+        return
     # Apps go on with the file that is there if the disk is full.
     with writing(output), written(output, None) as file:
         file.write(content)
@@ -77,16 +81,6 @@ def compile_registry(path: Path, output: Path | None, check: bool, keep: bool) -
 def to_text(document: Mapping[str, Any]) -> str:
     """The text of `metrics.json`; the same registry always gives the same text."""
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _compare(file: Path, content: str, path: Path) -> None:
-    try:
-        found = file.read_bytes()
-    except FileNotFoundError:
-        raise click.ClickException(f"{file} is missing: compile {path}") from None
-    if found != content.encode():
-        raise click.ClickException(f"{file} is not up to date: compile {path} again")
-    click.echo(f"{file} is up to date")
 
 
 ABSENT = frozenset(
@@ -143,9 +137,18 @@ def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
     (docs/how-to/two-hops.md). Files of these names are replaced.
     """
     registry = load_registry(path)
-    if lacking := _lacking(registry):
-        print_problems(lacking, str(path))
-        raise SystemExit(1)
+    if lacking := [
+        registry.problem(
+            metric,
+            f"is {metric.mechanism}, which the SDK for web pages does not have: set "
+            '"auto", or declare the metric in the registry of another app',
+            "error",
+            "mechanism",
+        )
+        for metric in registry
+        if metric.scheme.mechanism.name in ABSENT
+    ]:
+        raise RegistryError(lacking, str(path))
     files = web_files(registry, development=development, oblivious=oblivious)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -165,7 +168,6 @@ def web_files(
     registry: Registry, *, development: bool = False, oblivious: bool = False
 ) -> dict[str, bytes]:
     """The name and the content of each file that a page needs; `oblivious`: to send in two hops."""
-    document = registry.compile()
     parts = [] if development else _parts(registry, oblivious=oblivious)
     closed = all(each.type.name in _CLOSED_TYPES for each in registry)
     mechanisms = {each.scheme.mechanism.name for each in registry}
@@ -178,30 +180,25 @@ def web_files(
         build = "deniable.memoized"
         parts.remove("memos")
     folder = resources.files(deniable) / "web"
+    document = registry.compile()
     # In ASCII: a page may not say that its scripts are UTF-8.
     compact = json.dumps(document, allow_nan=False, separators=(",", ":"))
     # A part is an object of the script's own name; as a module the registry brings it along.
-    scripts = "".join(
-        (folder / f"{each}.min.js").read_text(encoding="utf-8")
-        for each in (build, *(f"deniable.{part}" for part in parts))
-    )
+    scripts = [build, *(f"deniable.{part}" for part in parts)]
+    script = "".join((folder / f"{each}.min.js").read_text(encoding="utf-8") for each in scripts)
+    script += f"deniable.metrics={compact};\n"
+    module = compact
+    if parts:
+        script += "deniable.metrics.parts=deniable.parts;\n"
+        module = f"{compact[:-1]},parts:{{{','.join(parts)}}}}}"
     imports = "".join(f'import*as {part} from"./deniable.{part}.js";\n' for part in parts)
-    brought = f"{compact[:-1]},parts:{{{','.join(parts)}}}}}" if parts else compact
+    owners = ("deniable.owner.min.js", "deniable.owner.js")
     files = {
-        "deniable.min.js": (
-            f"{scripts}deniable.metrics={compact};\n"
-            + ("deniable.metrics.parts=deniable.parts;\n" if parts else "")
-        ).encode(),
+        "deniable.min.js": script.encode(),
         "deniable.js": (folder / f"{build}.js").read_bytes(),
-        **{
-            name: (folder / name).read_bytes()
-            for name in (
-                *(f"deniable.{part}.js" for part in parts),
-                "deniable.owner.min.js",
-                "deniable.owner.js",
-            )
-        },
-        "metrics.js": f"{imports}export default {brought};\n".encode(),
+        **{f"{each}.js": (folder / f"{each}.js").read_bytes() for each in scripts[1:]},
+        **{each: (folder / each).read_bytes() for each in owners},
+        "metrics.js": f"{imports}export default {module};\n".encode(),
         "metrics.json": to_text(document).encode(),
     }
     integrity = {
@@ -209,21 +206,6 @@ def web_files(
         "files": {name: _integrity(content) for name, content in files.items()},
     }
     return {**files, "integrity.json": (json.dumps(integrity, indent=2) + "\n").encode()}
-
-
-def _lacking(registry: Registry) -> list[Problem]:
-    """The metrics whose mechanism the SDK for web pages does not have."""
-    return [
-        registry.problem(
-            metric,
-            f"is {metric.mechanism}, which the SDK for web pages does not have: set "
-            '"auto", or declare the metric in the registry of another app',
-            "error",
-            "mechanism",
-        )
-        for metric in registry
-        if metric.scheme.mechanism.name in ABSENT
-    ]
 
 
 def _parts(registry: Registry, *, oblivious: bool) -> list[str]:

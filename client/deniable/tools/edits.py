@@ -56,13 +56,12 @@ def compare(before: Registry, after: Registry) -> Iterator[Problem]:
         )
         message = f"was {old} and is {new}: a device that has spent as much reports nothing more"
         yield Problem(None, "lifetime_epsilon", message, "note")
-    for name in before.metrics:
-        if name not in after.metrics:
-            message = (
-                "is gone: devices delete its values and do not report it any more. If it was "
-                "renamed, it is another metric, with an unspent ledger"
-            )
-            yield Problem(None, f"metrics.{name}", message, "note")
+    for name in [each for each in before.metrics if each not in after.metrics]:
+        message = (
+            "is gone: devices delete its values and do not report it any more. If it was "
+            "renamed, it is another metric, with an unspent ledger"
+        )
+        yield Problem(None, f"metrics.{name}", message, "note")
     for metric in after:
         earlier = before.metrics.get(metric.name)
         if earlier is None:
@@ -107,18 +106,17 @@ def _kept(metric: Metric) -> str:
 def _cost(old: Metric, new: Metric) -> str:
     """What another scheme of one metric costs."""
     kept, drawn = old.scheme.mechanism, new.scheme.mechanism
-    if not isinstance(kept, Memoizing) and not isinstance(drawn, Memoizing):
-        return (
-            "is a new scheme: devices continue with the ledger that they have, and estimates "
-            f"{new.type.combines(old.type)}"
-        )
-    if isinstance(kept, Memoizing) and not isinstance(drawn, Memoizing):
+    if not isinstance(drawn, Memoizing):
+        if not isinstance(kept, Memoizing):
+            return (
+                "is a new scheme: devices continue with the ledger that they have, and estimates "
+                f"{new.type.combines(old.type)}"
+            )
         return (
             "gives up its memos: every report so far counts against lifetime_epsilon "
             f"{new.lifetime_epsilon:g} with the epsilon of its fresh noise "
             f"({kept.fresh_epsilon:.4g}), and a device without room stops for good"
         )
-    assert isinstance(drawn, Memoizing)
     needed = Fraction(drawn.lifetime_epsilon)
     if not isinstance(kept, Memoizing):
         return (

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from deniable.device.owner import certainty
 from deniable.device.sent import OwnerLanguage, OwnerTexts, read_texts
-from deniable.protocol.errors import Problem, RegistryError
+from deniable.protocol.errors import Problem
 from deniable.protocol.keep import Keep
-from deniable.protocol.keys import PEOPLE_KEYS
 from deniable.protocol.mechanisms import MAX_MEMO_EPSILON, Memoizing
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
@@ -29,30 +28,31 @@ _NEEDED = {
 }
 
 
-def notice(registry: Registry, language: OwnerLanguage) -> str:
-    """The notice and the question for consent, as Markdown.
+def unnamed(registry: Registry) -> Iterator[Problem]:
+    """What a notice needs and the registry does not say: who receives the reports, where to ask."""
+    for key, needed in _NEEDED.items():
+        if getattr(registry, key) is None:
+            yield Problem(None, key, needed)
 
-    Raises:
-        RegistryError: the registry does not say who receives the reports, or where to ask.
-    """
-    missing = [key for key in PEOPLE_KEYS if getattr(registry, key) is None]
-    if missing:
-        problems = [Problem(None, key, _NEEDED[key]) for key in missing]
-        raise RegistryError(problems, registry.source)
+
+def notice(registry: Registry, language: OwnerLanguage) -> str:
+    """The notice and the question for consent, as Markdown, of a registry that is not `unnamed`."""
     texts = TEXTS[language]
     asked = [metric for metric in registry if metric.name not in registry.unasked]
-    people = {
+    told = {
         "app": _plain(registry.app),
         "recipient": _plain(registry.recipient or ""),
         "contact": _plain(registry.contact or ""),
         "segments": texts.between.join(_segments(asked)),
         "kept": _kept(asked, texts),
+        "rows": "\n".join((*texts.table, *(_row(each, registry, texts) for each in asked))),
+        "questions": "\n".join(f"- {_plain(metric.description)}" for metric in asked),
     }
     parts = [
         texts.title,
         texts.who,
         texts.asked,
-        "TABLE",
+        "{rows}",
         *_remarks(registry, asked, texts),
         texts.leaves,
         *([texts.clear] if any(metric.segments for metric in asked) else []),
@@ -61,14 +61,10 @@ def notice(registry: Registry, language: OwnerLanguage) -> str:
         texts.rights if all(metric.platform == ("web",) for metric in asked) else texts.commands,
         texts.law,
         texts.consent,
-        "QUESTIONS",
+        "{questions}",
         texts.choice,
     ]
-    blocks = {
-        "TABLE": "\n".join((*texts.table, *(_row(each, registry, texts) for each in asked))),
-        "QUESTIONS": "\n".join(f"- {_plain(metric.description)}" for metric in asked),
-    }
-    return "\n\n".join(blocks.get(part) or part.format(**people) for part in parts) + "\n"
+    return "\n\n".join(part.format(**told) for part in parts) + "\n"
 
 
 def _row(metric: Metric, registry: Registry, texts: OwnerTexts) -> str:
@@ -119,18 +115,14 @@ def _kept(asked: Iterable[Metric], texts: OwnerTexts) -> str:
     told = []
     for keep, names in groups.items():
         spans = [
-            texts.for_ever.format(calendar=texts.calendars[calendar])
-            if days is None
-            else texts.for_days.format(calendar=texts.calendars[calendar], days=days)
+            (texts.for_ever if days is None else texts.for_days).format(
+                calendar=texts.calendars[calendar], days=days
+            )
             for calendar, days in keep
         ]
         span = texts.between.join(spans) or texts.unlimited
-        told.append(
-            span
-            if len(groups) == 1
-            else texts.of.format(names=texts.between.join(names), span=span)
-        )
-    return "; ".join(told)
+        told.append(texts.of.format(names=texts.between.join(names), span=span))
+    return "; ".join(told) if len(groups) > 1 else span
 
 
 def _plain(text: str) -> str:

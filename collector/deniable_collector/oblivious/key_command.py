@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from deniable.protocol.oblivious.capsules import KEMS
-from deniable.tools.command_line import command, json_option
+from deniable.tools.command_line import command, json_option, print_json
 from deniable_collector.oblivious.key_file import MOST_KEYS, KeyFile
 
 _path = click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
@@ -69,7 +68,7 @@ def show(path: Path, as_json: bool) -> None:
 
 def _show(keys: KeyFile, path: Path, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"identity": keys.identity, "keys": keys.described()}, indent=2))
+        print_json({"identity": keys.identity, "keys": keys.described()})
         return
     click.echo(f"identity for apps: {keys.identity}")
     for place, each in enumerate(keys.described()):

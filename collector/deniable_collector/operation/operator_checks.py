@@ -22,7 +22,7 @@ from deniable import Registry, TransportError
 from deniable.device.transport import HttpTransport, problem_code
 from deniable.protocol.coded_message import counted
 from deniable.tools.doctor.device_checks import read_registry
-from deniable.tools.doctor.endpoint import LARGEST_REGISTRY, skew_of
+from deniable.tools.doctor.endpoint import check_clock, skew_of
 from deniable.tools.doctor.result import CheckResult, listed
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreError, open_store
@@ -32,11 +32,8 @@ from deniable_collector.stores.redis.errors import translated
 FEW_BYTES = 1 << 30
 """With less free space on the store's disk there is a warning, with a tenth of it an error."""
 
-MOST_WORKERS = 4
-"""More processes than so many for each processor only cost memory."""
-
-SKEW = 5.0
-"""Seconds by which the clock of Redis may differ from this machine's."""
+LARGEST_REGISTRY = 1 << 26
+"""Bytes of a collector's public registry: several lists of a million values."""
 
 _LOOPBACK = ("127.", "localhost:", "[::1]:", "unix:")
 
@@ -54,21 +51,14 @@ def check_operator(environ: Mapping[str, str]) -> Iterator[CheckResult]:
         yield CheckResult("settings", "unknown_setting", "warning", told, "correct or remove it")
     registry, results = read_registry(Path(settings.registry))
     yield from results
-    yield from _running_as(settings)
+    yield from _reached_by(settings)
     yield from _store(settings)
     if registry is not None and not settings.bind.startswith("unix:"):
         yield from _running(settings, registry)
 
 
-def _running_as(settings: Settings) -> Iterator[CheckResult]:
-    """What the settings say of processes, of who reaches them, and of pages."""
-    processors = os.cpu_count() or 1
-    if settings.workers > MOST_WORKERS * processors:
-        yield CheckResult(
-            "workers", "many_workers", "warning",
-            f"{counted(settings.workers, 'worker')} on {counted(processors, 'processor')}",
-            f"set DENIABLE_WORKERS to {processors} or a little more",
-        )  # fmt: skip
+def _reached_by(settings: Settings) -> Iterator[CheckResult]:
+    """What the settings say of who reaches the collector."""
     if not settings.bind.startswith(_LOOPBACK) and not settings.trusted_proxies:
         yield CheckResult(
             "settings", "open_bind", "warning",
@@ -93,8 +83,13 @@ def _store(settings: Settings) -> Iterator[CheckResult]:
     if settings.store.startswith("sqlite:///"):
         path = Path(unquote(settings.store.removeprefix("sqlite:///")))
         yield from _disk(path.absolute().parent)
-        if not path.exists():
-            yield from _no_file(path)
+        if not path.exists() and os.access(path.absolute().parent, os.W_OK | os.X_OK):
+            yield CheckResult(
+                "store", "new_store", "note",
+                f"there is no store at {path} yet: a collector makes it when it starts",
+                "if there should be one, start this command in the collector's folder, or write an "
+                "absolute path: sqlite:////var/lib/deniable/tallies.db",
+            )  # fmt: skip
             return
     try:
         with closing(open_store(settings)) as store:
@@ -121,22 +116,6 @@ def _store(settings: Settings) -> Iterator[CheckResult]:
         )  # fmt: skip
 
 
-def _no_file(path: Path) -> Iterator[CheckResult]:
-    folder = path.absolute().parent
-    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
-        yield CheckResult(
-            "store", "store_away", "error", f"there is no folder {folder} that can be written",
-            "make it for the user that runs the collector, or correct DENIABLE_STORE",
-        )  # fmt: skip
-        return
-    yield CheckResult(
-        "store", "new_store", "note",
-        f"there is no store at {path} yet: a collector makes it when it starts",
-        "if there should be one, start this command in the collector's folder, or write an "
-        "absolute path: sqlite:////var/lib/deniable/tallies.db",
-    )  # fmt: skip
-
-
 def _disk(folder: Path) -> Iterator[CheckResult]:
     try:
         free = shutil.disk_usage(folder).free
@@ -158,7 +137,7 @@ def _redis(settings: Settings) -> Iterator[CheckResult]:
             yield from _durability(where, node.config_get("*"))
             yield from _failover(where, node.info("replication"), settings.redis_replicas)
             seconds, micros = node.time()
-            yield from _clock(f"{where}: its clock", time.time() - seconds - micros / 1e6)
+            yield from check_clock(f"that of {where}", time.time() - seconds - micros / 1e6)
 
 
 def _durability(where: str, config: Mapping[Any, Any]) -> Iterator[CheckResult]:
@@ -261,10 +240,4 @@ def _running(settings: Settings, registry: Registry) -> Iterator[CheckResult]:
         yield CheckResult(
             "collector", "running", "ok", f"a collector with this registry runs at {address}"
         )
-    yield from _clock("the collector's clock", skew_of(headers.get("Date"), time.time()) or 0.0)
-
-
-def _clock(whose: str, skew: float) -> Iterator[CheckResult]:
-    if abs(skew) > SKEW:
-        told = f"{whose} differs from this machine's by {abs(skew):,.0f} s"
-        yield CheckResult("clock", "skew", "warning", told, "set both by NTP")
+    yield from check_clock("the collector's", skew_of(headers.get("Date"), time.time()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -15,7 +14,7 @@ import click
 
 from deniable.protocol import windows
 from deniable.protocol.coded_message import counted
-from deniable.tools.command_line import command, json_option, writing
+from deniable.tools.command_line import command, json_option, print_json, writing
 from deniable_collector.options import store_option
 from deniable_collector.settings import Settings
 
@@ -123,7 +122,7 @@ def info(store: str | None, as_json: bool) -> None:
     for why in damaged:
         click.echo(f"warning: {why}", err=True)
     if as_json:
-        _print_json(document)
+        print_json(document)
     else:
         _print(document)
     if damaged:
@@ -233,7 +232,7 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
             opened.drop(moment)
     if as_json:
         tallies = [dict(zip(("metric", "scheme", "window"), each, strict=True)) for each in found]
-        _print_json({
+        print_json({
             "dropped": not dry_run,
             "before": f"{before:%Y-%m-%d}",
             "tallies": tallies,
@@ -278,7 +277,7 @@ def export_tallies(
         with writing(file):
             contents = export(opened, file, selection, advance=advance)
     if as_json:
-        _print_json({"file": str(file), "bytes": file.stat().st_size, **_facts(contents)})
+        print_json({"file": str(file), "bytes": file.stat().st_size, **_facts(contents)})
     else:
         click.echo(f"{file}: {_summary(contents)}")
 
@@ -316,7 +315,7 @@ def import_tallies(
     if outcome is not None:
         _print_outcome(outcome, str(file), as_json)
     elif as_json:
-        _print_json({"file": str(file), **_facts(contents)})
+        print_json({"file": str(file), **_facts(contents)})
     else:
         click.echo(f"{file} is sound: {_summary(contents)}")
 
@@ -360,7 +359,7 @@ def _print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
     words = [f"{counted(each.reports, 'report')}{_and_sums(each.sums)}" for each in (added, known)]
     if as_json:
         source_facts = _facts(outcome.contents)
-        _print_json({"added": vars(added), "known": vars(known), "source": source_facts})
+        print_json({"added": vars(added), "known": vars(known), "source": source_facts})
     elif not (known.rows or known.sums):
         click.echo(f"added {words[0]} of {source}")
     elif not (added.rows or added.sums):
@@ -374,8 +373,3 @@ def _print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
             "again after that, or into another store",
             err=True,
         )
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    """Print a document as JSON."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deniable import Metric, Registry, RegistryError
+from deniable import Metric, Registry
 from deniable.protocol.errors import Problem
 from deniable.protocol.types.discovery import Discovery
-from deniable.tools.commands import remarks
+from deniable.tools.commands import examined
 from deniable_estimator.files import status_of
 from deniable_estimator.messages import message, sentence
 
@@ -47,14 +47,12 @@ class RegistryFile:
         if seen == self._seen:
             return False
         self._seen = seen
-        try:
-            registry = Registry.load(self.path)
-        except RegistryError as error:
-            self.mistakes = tuple(error.problems)
-            return True
-        self.registry, self.mistakes = registry, ()
-        found = remarks(registry, None)
-        self.warnings = tuple(each for each in found if each.severity != "note")
+        registry, found = examined(self.path)
+        if registry is None:
+            self.mistakes = found
+        else:
+            self.registry, self.mistakes = registry, ()
+            self.warnings = tuple(each for each in found if each.severity != "note")
         return True
 
     @property

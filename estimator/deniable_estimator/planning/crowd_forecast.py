@@ -1,4 +1,4 @@
-"""What `deniable lint`, `init`, `add` and `doctor` say of the crowd that a metric expects: what it
+"""What `deniable lint`, `init` and `add` say of the crowd that a metric expects: what it
 tells in a window and over several, what it cannot tell, and what would help.
 
 The SDK's commands find this module by its entry point, and do without where it is missing.
@@ -173,12 +173,6 @@ def remarks(
         yield advice, "note"
     if advice := better_split(metric, cap):
         yield advice, "warning" if advice.arguments["times"] >= TWOFOLD else "note"
-
-
-def too_few_devices(metric: Metric) -> str | None:
-    """What the expected crowd lacks, if it is so small that the metric is of no use."""
-    lacks = forecast(metric)
-    return lacks if lacks and lacks.arguments["blind"] else None
 
 
 def seen(metric: Metric) -> Iterator[str]:

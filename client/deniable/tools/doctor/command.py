@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -13,9 +11,8 @@ from pathlib import Path
 import click
 
 from deniable.protocol.coded_message import counted
-from deniable.tools.command_line import command, extra_of, json_option
+from deniable.tools.command_line import command, extra_of, json_option, print_json
 from deniable.tools.doctor.device_checks import (
-    check_crowd,
     check_environment,
     check_state,
     read_registry,
@@ -70,7 +67,6 @@ def _device(
     yield from check_environment(os.environ)
     if registry is None:
         return
-    yield from check_crowd(registry)
     yield from check_state(registry, state_dir)
     if endpoint is None:
         yield CheckResult(
@@ -113,8 +109,8 @@ def _shown(results: Iterable[CheckResult], *, as_json: bool) -> list[CheckResult
     levels = [each.level for each in found]
     counts = {"errors": levels.count("error"), "warnings": levels.count("warning")}
     if as_json:
-        document = {"results": [dataclasses.asdict(each) for each in found], **counts}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        document = {"results": [each._asdict() for each in found], **counts}
+        print_json(document)
     else:
         told = (counted(count, kind.removesuffix("s")) for kind, count in counts.items())
         click.echo(", ".join(told))

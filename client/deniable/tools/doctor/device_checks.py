@@ -15,40 +15,27 @@ from deniable.device import open_windows, outbox, owner
 from deniable.device.state import FILE_NAME, State, states_root
 from deniable.device.worker import SWITCHES, is_set
 from deniable.protocol.coded_message import counted
-from deniable.protocol.errors import RegistryError, StateError
+from deniable.protocol.errors import StateError
 from deniable.protocol.lasting import today
 from deniable.protocol.registry import Registry
-from deniable.tools.command_line import MISSING, forecasts
+from deniable.tools.commands import examined
 from deniable.tools.doctor.result import CheckResult, listed
 
 
 def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
-    """The registry in a file, and what is wrong with it: mistakes, and metrics that are over."""
-    try:
-        registry = Registry.load(path)
-    except RegistryError as error:
-        if not path.exists():
-            return None, [
-                CheckResult(
-                    "registry", "no_registry", "error", f"there is no file {path}",
-                    "name your metrics.toml as an argument, or write one with `deniable init`",
-                )
-            ]  # fmt: skip
+    """The registry in a file, and what `deniable lint` says of it."""
+    registry, problems = examined(path)
+    if registry is None:
         return None, [
             CheckResult(
-                "registry", "mistake", "error", problem.describe(str(path)),
-                "correct the line; `deniable lint` checks the file again",
+                "registry", "mistake", "error", each.describe(str(path)),
+                "`deniable lint` checks the file, and `deniable init` writes a first one",
             )
-            for problem in error.problems
+            for each in problems
         ]  # fmt: skip
-    first = today()
-    over = [metric.name for metric in registry if metric.expires < first]
-    found = [
-        CheckResult(
-            "registry", "valid", "ok", f"{path} declares {counted(len(registry), 'metric')}"
-        )
-    ]
-    if over:
+    told = f"{path} declares {counted(len(registry), 'metric')}"
+    found = [CheckResult("registry", "valid", "ok", told)]
+    if over := [metric.name for metric in registry if metric.expires < today()]:
         found.append(
             CheckResult(
                 "registry", "expired", "error" if len(over) == len(registry) else "warning",
@@ -56,23 +43,14 @@ def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
                 "set `expires` to a later day, first for the collector and then in the app",
             )
         )  # fmt: skip
+    if warned := {each.where: None for each in problems if each.severity != "note"}:
+        found.append(
+            CheckResult(
+                "registry", "lint", "warning", f"{path} has warnings: {listed([*warned])}",
+                f"`deniable lint {path}` says which",
+            )
+        )  # fmt: skip
     return registry, found
-
-
-def check_crowd(registry: Registry) -> Iterator[CheckResult]:
-    """Metrics whose expected crowd is too small to detect anything."""
-    crowd = forecasts()
-    if crowd is None:
-        yield CheckResult("crowd", "not_checked", "note", MISSING, "")
-        return
-    for metric in registry:
-        if metric.name in registry.unasked:
-            continue  # a pair gives its shares
-        if lacks := crowd.too_few_devices(metric):
-            yield CheckResult(
-                "crowd", "too_small", "warning", f"{metric.name}: {lacks}",
-                "`deniable plan` shows which epsilon, list and number of devices go together",
-            )  # fmt: skip
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
@@ -125,10 +103,16 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
                 f"the owner of the device has switched reporting off in {directory}",
                 "only the owner may switch it on: `deniable sent --switch-on`",
             )  # fmt: skip
-        if not (directory / FILE_NAME).exists():
-            yield _nothing_recorded(directory)
-            return
-        yield from _contents(state, registry, directory)
+        found = [*_contents(state, registry)] if (directory / FILE_NAME).exists() else []
+        yield from found or [
+            CheckResult(
+                "state", "nothing_recorded", "warning",
+                f"no record waits in {directory}, and none was reported",
+                "does the app call record() with consent? print(telemetry.status) says \"on\" if "
+                "it has it. And does the app use the same state_dir, app name and user as this "
+                "command?",
+            )
+        ]  # fmt: skip
     except StateError as error:
         yield CheckResult(
             "state", "damaged" if error.damaged else "foreign_state", "error",
@@ -159,16 +143,7 @@ def _cannot_write(directory: Path) -> str:
     return ""
 
 
-def _nothing_recorded(directory: Path) -> CheckResult:
-    return CheckResult(
-        "state", "nothing_recorded", "warning",
-        f"no record was ever kept in {directory}",
-        "does the app call record() with consent? print(telemetry.status) says \"on\" if it has "
-        "it. And does the app use the same state_dir, app name and user as this command?",
-    )  # fmt: skip
-
-
-def _contents(state: State, registry: Registry, directory: Path) -> Iterator[CheckResult]:
+def _contents(state: State, registry: Registry) -> Iterator[CheckResult]:
     """What the state holds."""
     with state.transaction() as connection:
         entries, ledger, waiting, _ = owner.owned(connection, registry)
@@ -177,7 +152,6 @@ def _contents(state: State, registry: Registry, directory: Path) -> Iterator[Che
         ).fetchone()
         refusals = open_windows.refusals(connection, time.time())
         queued = outbox.queued(connection)
-    spent = [each.metric for each in ledger if each.left == 0]
     if refusals:
         counts = [f"{name} ({count})" for name, count in sorted(refusals.items())]
         yield CheckResult(
@@ -186,8 +160,6 @@ def _contents(state: State, registry: Registry, directory: Path) -> Iterator[Che
             "`deniable dev` names the reason. A category takes every text once it has an "
             "`other`",
         )  # fmt: skip
-    if not (waiting or queued or entries or refusals):
-        yield _nothing_recorded(directory)
     if waiting:
         when = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%d %H:%M UTC")
         until = (
@@ -205,18 +177,17 @@ def _contents(state: State, registry: Registry, directory: Path) -> Iterator[Che
             "if they do not leave within an hour while the app runs, see what the checks of the "
             "collector say",
         )  # fmt: skip
-    sent = sum(each.status == "sent" for each in entries)
-    if sent:
+    if sent := sum(each.status == "sent" for each in entries):
         yield CheckResult(
             "state", "sent", "ok", f"{counted(sent, 'report')} acknowledged by a collector"
         )
-    refused = sorted({f"{e.report.metric} ({e.reason})" for e in entries if e.status == "rejected"})
-    if refused:
+    if refused := {f"{e.report.metric} ({e.reason})" for e in entries if e.status == "rejected"}:
         yield CheckResult(
-            "state", "rejected", "warning", f"a collector refused reports: {listed(refused)}",
+            "state", "rejected", "warning",
+            f"a collector refused reports: {listed(sorted(refused))}",
             "docs/reference/protocol.md says what each reason means",
         )  # fmt: skip
-    if spent:
+    if spent := [each.metric for each in ledger if each.left == 0]:
         yield CheckResult(
             "state", "spent", "note",
             f"the lifetime_epsilon of this device is spent for: {listed(spent)}",

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
-from typing import Any
 from urllib.parse import urlsplit
 
 from deniable.device.transport import HttpTransport, Reply, problem_code, read_reply
@@ -38,9 +37,6 @@ IMPOSSIBLE_ROW = 1_000_000_000
 
 TIMEOUT = 5.0
 """Seconds for each step on the network."""
-
-LARGEST_REGISTRY = 1 << 26
-"""Bytes of a collector's public registry: several lists of a million values."""
 
 SKEW_WARNING = 60.0
 """Seconds by which two clocks may differ without a word."""
@@ -66,26 +62,36 @@ def check_endpoint(
             "the endpoint begins with http://, so the network can read and change reports",
             "put a proxy with TLS in front of the collector, and write https://",
         )  # fmt: skip
-    try:
-        reply, headers = transport.ask("/v1/registry", largest=LARGEST_REGISTRY)
-    except TransportError as error:
-        yield _unreachable(error, endpoint)
-        return
-    declared = _declared(reply)
-    if declared is None:
-        yield _foreign(reply, headers, endpoint)
-        return
+    now = clock()
+    today = datetime.fromtimestamp(now, UTC).date()
+    asked = [(each, _window(each, now)) for each in registry if each.expires >= today]
+    reasons: dict[str, list[str]] = {}
+    for first in range(0, len(asked) or 1, _AT_A_TIME):
+        part = asked[first : first + _AT_A_TIME]
+        batch_id = new_batch_id()
+        try:
+            reply, headers = transport.ask("/v1/reports", _impossible(part, batch_id))
+        except TransportError as error:
+            yield _unreachable(error, endpoint)
+            return
+        try:
+            refused = read_reply(reply, batch_id, clock)
+        except TransportError as error:
+            yield _refused_batch(error, reply, headers, endpoint, ingest_key)
+            return
+        for place, (metric, _) in enumerate(part):
+            reasons.setdefault(refused.get(place, "none"), []).append(metric.name)
     yield CheckResult("endpoint", "collector", "ok", f"a collector responds at {endpoint}")
-    yield from _clocks(headers.get("Date"), clock())
-    yield from _schemes(registry, declared, transport, ingest_key, clock)
+    yield from check_clock("the collector's", skew_of(headers.get("Date"), now))
+    yield from _verdicts(reasons)
 
 
-def skew_of(date: str | None, now: float) -> float | None:
-    """By how many seconds our clock is ahead of a response's Date; None if that says nothing."""
+def skew_of(date: str | None, now: float) -> float:
+    """By how many seconds our clock is ahead of a response's Date; 0 if that says nothing."""
     try:
-        return None if date is None else now - parsedate_to_datetime(date).timestamp()
+        return 0.0 if date is None else now - parsedate_to_datetime(date).timestamp()
     except (ValueError, OverflowError):
-        return None
+        return 0.0
 
 
 def _is_open(endpoint: str) -> bool:
@@ -95,46 +101,41 @@ def _is_open(endpoint: str) -> bool:
     return parts.scheme == "http" and not is_loopback_host(f"[{host}]" if ":" in host else host)
 
 
+_CAUSES = (
+    (socket.gaierror, "unknown_host", "check the spelling of the host, and its entry in the DNS"),
+    (
+        ConnectionRefusedError, "refused",
+        "nothing listens there: start the collector (`deniable collect`), or correct the port",
+    ),
+    (
+        ssl.SSLCertVerificationError, "certificate",
+        "the certificate is not valid for this host, has expired, or is signed by nobody whom "
+        "this machine trusts (SSL_CERT_FILE names others)",
+    ),
+    (ssl.SSLError, "not_tls", "the port does not speak TLS: a local collector is http://"),
+    (HTTPException, "not_http", f"if the port speaks TLS, write https://. {_ADDRESS}"),
+    (object, "unreachable", "is the collector running, and does a firewall let you through?"),
+)  # fmt: skip
+"""Why there was no response, by the error: a code, and what to do."""
+
+
 def _unreachable(error: TransportError, endpoint: str) -> CheckResult:
     """Why there was no response."""
     cause = error.__context__
     reason = getattr(cause, "reason", None) or cause
-    code, advice = "unreachable", "is the collector running, and does a firewall let you through?"
-    if isinstance(reason, socket.gaierror):
-        code, advice = "unknown_host", "check the spelling of the host, and its entry in the DNS"
-    elif isinstance(reason, ConnectionRefusedError):
-        code = "refused"
-        advice = (
-            "nothing listens there: start the collector (`deniable collect`), or correct the port"
-        )
-    elif isinstance(reason, ssl.SSLCertVerificationError):
-        code = "certificate"
-        advice = (
-            "the certificate is not valid for this host, has expired, or is signed by nobody whom "
-            "this machine trusts (SSL_CERT_FILE names others)"
-        )
-    elif isinstance(reason, ssl.SSLError):
-        code, advice = "not_tls", "the port does not speak TLS: a local collector is http://"
-    elif isinstance(cause, HTTPException):
-        code, advice = "not_http", "if the port speaks TLS, write https://. " + _ADDRESS
+    code, advice = next(told for kind, *told in _CAUSES if isinstance(reason, kind))
     return CheckResult("endpoint", code, "error", f"{endpoint}: {error}", advice)
 
 
-def _declared(reply: Reply) -> Mapping[str, Any] | None:
-    """The metrics that a collector declares; None if this is not a collector's response."""
-    if reply.status != 200:
-        return None
-    try:
-        metrics = json.loads(reply.body)["metrics"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    if not isinstance(metrics, dict) or not all(isinstance(e, dict) for e in metrics.values()):
-        return None
-    return metrics
-
-
-def _foreign(reply: Reply, headers: Mapping[str, str], endpoint: str) -> CheckResult:
-    """What responded in place of a collector, and what to do about it."""
+def _refused_batch(
+    error: TransportError,
+    reply: Reply,
+    headers: Mapping[str, str],
+    endpoint: str,
+    ingest_key: str | None,
+) -> CheckResult:
+    """What responded in place of a collector, or why the collector did not read the batch."""
+    problem = problem_code(reply.body)
     if 300 <= reply.status < 400:
         there = re.sub(r"[?#].*", "", headers.get("Location", ""))
         if not re.fullmatch(r"[!-~]{1,200}", there):
@@ -142,94 +143,43 @@ def _foreign(reply: Reply, headers: Mapping[str, str], endpoint: str) -> CheckRe
         return CheckResult(
             "endpoint", "redirect", "error",
             f"{endpoint} redirects to {there}, and devices follow no redirect",
-            "use the address that it redirects to, without /v1/registry",
+            "use the address that it redirects to, without /v1/reports",
         )  # fmt: skip
-    problem = problem_code(reply.body)
+    if problem is None:
+        kind = "a page of HTML" if b"<html" in reply.body[:4096].lower() else "a response"
+        return CheckResult(
+            "endpoint", "not_a_collector", "error",
+            f"{endpoint} sends {kind} with status {reply.status} that is not a collector's: a "
+            "proxy, a login page, or another server",
+            _ADDRESS,
+        )  # fmt: skip
     if problem == "http-404":
         return CheckResult(
             "endpoint", "wrong_path", "error",
             f"a collector responds at {endpoint}, but not at this path", _ADDRESS,
         )  # fmt: skip
-    if problem is not None:
+    if problem == "no-ingest-key":
+        given = "does not accept this ingest key" if ingest_key else "asks for an ingest key"
         return CheckResult(
-            "endpoint", "busy", "error", f"the collector responded with {problem}",
-            "see the collector's log, or `deniable doctor --operator` on its machine",
+            "endpoint", "ingest_key", "error", f"the collector {given}",
+            "pass one of its DENIABLE_INGEST_KEYS as Client(ingest_key=...), and to this command "
+            "in DENIABLE_INGEST_KEY",
         )  # fmt: skip
-    kind = "a page of HTML" if b"<html" in reply.body[:4096].lower() else "a response"
     return CheckResult(
-        "endpoint", "not_a_collector", "error",
-        f"{endpoint} sends {kind} with status {reply.status} that is not a collector's: a proxy, "
-        "a login page, or another server",
-        _ADDRESS,
+        "endpoint", "refused_batch", "error", str(error),
+        "see the collector's log, or `deniable doctor --operator` on its machine",
     )  # fmt: skip
 
 
-def _clocks(date: str | None, now: float) -> Iterator[CheckResult]:
-    skew = skew_of(date, now)
-    if skew is not None and abs(skew) > SKEW_WARNING:
+def check_clock(whose: str, skew: float) -> Iterator[CheckResult]:
+    """Whether our clock is so many seconds ahead of another that it matters."""
+    if abs(skew) > SKEW_WARNING:
         yield CheckResult(
             "clock", "skew", "error" if abs(skew) > SKEW_ERROR else "warning",
             f"this machine's clock is {abs(skew):,.0f} s {'ahead of' if skew > 0 else 'behind'} "
-            "the collector's",
+            f"{whose}",
             "set both by NTP: a window ends by the device's clock and is accepted by the "
             "collector's",
-        )  # fmt: skip
-
-
-def _schemes(
-    registry: Registry,
-    declared: Mapping[str, Any],
-    transport: HttpTransport,
-    ingest_key: str | None,
-    clock: Callable[[], float],
-) -> Iterator[CheckResult]:
-    """Whether the collector would take a report of each metric now."""
-    now = clock()
-    today = datetime.fromtimestamp(now, UTC).date()
-    current = [metric for metric in registry if metric.expires >= today]
-    reasons: dict[str, list[str]] = {}
-    asked: list[tuple[Metric, str]] = []
-    for metric in current:
-        if (window := _window(metric, now)) is not None:
-            asked.append((metric, window))
-        else:
-            # Judged by the collector's registry. It may take an earlier scheme too, so another one
-            # is no error.
-            reason = "bad_row" if metric.name in declared else "unknown_metric"
-            reasons.setdefault(reason, []).append(metric.name)
-    for first in range(0, len(asked), _AT_A_TIME):
-        part = asked[first : first + _AT_A_TIME]
-        batch_id = new_batch_id()
-        try:
-            reply, _ = transport.ask("/v1/reports", _impossible(part, batch_id))
-        except TransportError as error:
-            yield CheckResult("endpoint", "broke_off", "error", str(error), "try again")
-            return
-        try:
-            refused = read_reply(reply, batch_id, clock)
-        except TransportError as error:
-            yield _refused_batch(problem_code(reply.body), str(error), ingest_key)
-            return
-        for place, (metric, _) in enumerate(part):
-            reasons.setdefault(refused.get(place, ""), []).append(metric.name)
-    yield from _verdicts(reasons)
-    taken = reasons.get("bad_row", [])
-    other = [
-        name
-        for name in taken
-        if declared.get(name, {}).get("scheme") != registry[name].scheme.fingerprint
-    ]
-    if other:
-        yield CheckResult(
-            "registry", "another_scheme", "warning",
-            "the collector's registry has another scheme for these, though it may have published "
-            f"yours earlier: {listed(other)}",
-            "is one of the two registries older? Estimates combine both schemes",
-        )  # fmt: skip
-    if taken and len(taken) == len(current):
-        yield CheckResult(
-            "registry", "accepted", "ok",
-            f"the collector takes reports of {listed(taken)}",
         )  # fmt: skip
 
 
@@ -248,75 +198,36 @@ def _impossible(part: Sequence[tuple[Metric, str]], batch_id: str) -> bytes:
     return json.dumps({"batch": batch_id, "reports": reports}).encode()
 
 
-def _window(metric: Metric, now: float) -> str | None:
-    """A window whose reports a collector takes now; None in the middle of a month, say."""
+def _window(metric: Metric, now: float) -> str:
+    """A window whose reports a collector takes now, if there is one: in the middle of a month
+    there is none of a month."""
     current = windows.window_at(metric.window, now)
-    if metric.answer == "at_once":
-        return current
     begun = windows.start(current)
-    if now - begun <= LATEST:
-        return windows.window_at(metric.window, begun - 1)
-    return current if windows.end(current) - now <= SKEW_ERROR else None
+    if metric.answer == "at_once" or now - begun > LATEST:
+        return current
+    return windows.window_at(metric.window, begun - 1)
 
 
-def _refused_batch(problem: str | None, message: str, ingest_key: str | None) -> CheckResult:
-    """Why the collector did not read the batch at all."""
-    if problem == "no-ingest-key":
-        given = "does not accept this ingest key" if ingest_key else "asks for an ingest key"
-        return CheckResult(
-            "endpoint", "ingest_key", "error", f"the collector {given}",
-            "pass one of its DENIABLE_INGEST_KEYS as Client(ingest_key=...), and to this command "
-            "in DENIABLE_INGEST_KEY",
-        )  # fmt: skip
-    if problem in ("too-many-requests", "store-unavailable", "queue-full", "too-many-connections"):
-        return CheckResult(
-            "endpoint", "busy", "warning", f"{message}; devices would try again later",
-            "see the collector's log, or `deniable doctor --operator` on its machine",
-        )  # fmt: skip
-    return CheckResult(
-        "endpoint", "refused_batch", "error", message,
-        "is there a proxy in front that changes requests? docs/reference/protocol.md explains the "
-        "responses",
-    )  # fmt: skip
-
-
-_FOLLOW = (
-    "give the collector the app's metrics.toml and send it SIGHUP. Devices keep such reports for "
-    "six days"
-)
-
-_VERDICTS = {
-    "unknown_metric": ("another_registry", "the collector does not know these metrics", _FOLLOW),
-    "unknown_scheme": (
-        "another_registry",
-        "the collector has these metrics with other parameters",
-        _FOLLOW,
-    ),
-    "bad_window": ("another_registry", "the collector has another window for these", _FOLLOW),
-    "expired_metric": ("another_registry", "at the collector these have expired", _FOLLOW),
-    "window_not_closed": (
-        "clock_ahead",
-        "the collector refuses windows that have not ended by its clock",
-        "set the clock of this machine and the collector's by NTP",
-    ),
-    "window_too_old": (
-        "clock_behind",
-        "the collector refuses windows that ended long ago by its clock",
-        "set the clock of this machine and the collector's by NTP",
-    ),
-}
-"""For each reason of a collector: a code, what it means, and what to do."""
+_FINE = {"bad_row", "window_not_closed", "window_too_old"}
+"""The reasons of one that would take a report: now, or at the end of its window. If a clock is
+wrong, that is told from the time that the collector sends."""
 
 
 def _verdicts(reasons: Mapping[str, list[str]]) -> Iterator[CheckResult]:
-    """What the collector's reasons mean, but for the one that says that all is well."""
-    for reason, names in reasons.items():
-        if reason in _VERDICTS:
-            code, message, advice = _VERDICTS[reason]
-            check = "clock" if code.startswith("clock") else "registry"
-            yield CheckResult(check, code, "error", f"{message}: {listed(names)}", advice)
-        elif reason != "bad_row":
-            yield CheckResult(
-                "endpoint", "not_a_collector", "error",
-                f"what responds treats reports as no collector does: {listed(names)}", _ADDRESS,
-            )  # fmt: skip
+    """What the collector's reasons mean."""
+    wrong = [
+        f"{name} ({reason})"
+        for reason in sorted(reasons.keys() - _FINE)
+        for name in reasons[reason]
+    ]
+    if wrong:
+        yield CheckResult(
+            "registry", "another_registry", "error",
+            f"the collector refuses reports of these: {listed(wrong)}",
+            "give the collector the app's metrics.toml and send it SIGHUP. Devices keep such "
+            "reports for six days. docs/reference/protocol.md says what each reason means",
+        )  # fmt: skip
+    elif taken := reasons.get("bad_row"):
+        yield CheckResult(
+            "registry", "accepted", "ok", f"the collector takes reports of {listed(taken)}"
+        )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Level: TypeAlias = Literal["ok", "note", "warning", "error"]
 """An error stops reports or the service. A warning does not yet. A note is only to be known."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     """One thing that was checked.
 
     Attributes:

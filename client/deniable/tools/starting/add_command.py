@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Iterator
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,7 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
     except UnicodeDecodeError:
         raise click.ClickException(f"{path} is not UTF-8 text") from None
     interactive = is_interactive(yes=yes)
+    gap = "\n" if text.endswith("\n") else "\n\n"  # an empty line before the table
     with refusing(str(path)):
         registry = Registry.parse(text, str(path), path.parent)
         if metric in registry.metrics:
@@ -72,25 +75,30 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
                 "edit it"
             )
         keys = metric_keys(metric, given, interactive=interactive)
-        gap = _gap(text)
-        made = draft(text + gap, metric, _complete(keys, text, registry), path)
-    show(made, metric)
+        made = draft(text + gap, metric, keys | _missing(text, registry), path)
+    show(made)
     if dry_run:
         click.echo("Nothing was written (--dry-run).")
         return
     if interactive and not click.confirm(f"Add it to {path}?", default=True):
         click.echo("Nothing was written.")
         return
-    _append(path, before, gap + made.block)
+    if not os.access(path, os.W_OK):
+        raise click.ClickException(f"{path} is read-only: let yourself write to it")
+    addition = (gap + made.block).replace("\n", "\r\n" if "\r\n" in text else "\n")
+    with writing(path), written(path) as file:
+        if path.read_bytes() != before:
+            raise click.ClickException(f"{path} has changed meanwhile: try again")
+        file.write(before + addition.encode())
     click.echo(f"{metric} is in {path}. Give it to the collector first, and then to the app.")
 
 
-def show(made: Draft, metric: str) -> None:
+def show(made: Draft) -> None:
     """The new metric as it will stand in the file, what the crowd sees, and lint's remarks."""
     click.echo(made.block)
-    crowd, declared = forecasts(), made.registry[metric]
-    seen = [f"{MISSING}."] if crowd is None else crowd.seen(declared)
-    for sentence in (*seen, *_reveals(declared, made.registry)):
+    crowd = forecasts()
+    seen = [f"{MISSING}."] if crowd is None else crowd.seen(made.metric)
+    for sentence in (*seen, *_reveals(made.metric, made.registry)):
         click.echo(f"- {sentence}")
     for problem in made.problems:
         click.echo(f"- {problem.severity}: {problem.message}")
@@ -120,37 +128,15 @@ def _reveals(metric: Metric, registry: Registry) -> Iterator[str]:
         yield f"{told.text.capitalize()}, if it uses the app every day."
 
 
-def _complete(keys: dict[str, Any], text: str, registry: Registry) -> dict[str, Any]:
-    """The keys with those that a metric needs and [defaults] does not give."""
-    import tomllib
-
+def _missing(text: str, registry: Registry) -> dict[str, Any]:
+    """The keys that a metric needs and [defaults] does not give."""
     defaults = tomllib.loads(text).get("defaults", {})
-    more: dict[str, Any] = {}
-    if "owner" not in keys and "owner" not in defaults:
-        more["owner"] = next(iter(registry)).owner
-    over = "expires" in defaults and defaults["expires"] < today()
-    if "expires" not in keys and ("expires" not in defaults or over):
-        more["expires"] = expiry()
-    if "devices" not in keys and "devices" not in defaults:
-        stated = [each.devices for each in registry if each.devices is not None]
-        if stated:
-            more["devices"] = max(stated)  # one app runs on the same devices
-    return {**keys, **more}
-
-
-def _gap(text: str) -> str:
-    """What separates the new table from the text before it: an empty line."""
-    end = "\r\n" if "\r\n" in text else "\n"
-    return end if text.endswith("\n") else 2 * end
-
-
-def _append(path: Path, before: bytes, addition: str) -> None:
-    """Add to the file, unless somebody has changed it meanwhile."""
-    if b"\r\n" in before:
-        addition = addition.replace("\r\n", "\n").replace("\n", "\r\n")
-    if not os.access(path, os.W_OK):
-        raise click.ClickException(f"{path} is read-only: let yourself write to it")
-    with writing(path), written(path) as file:
-        if path.read_bytes() != before:
-            raise click.ClickException(f"{path} has changed meanwhile: try again")
-        file.write(before + addition.encode())
+    keys: dict[str, Any] = {}
+    if "owner" not in defaults:
+        keys["owner"] = next(iter(registry)).owner
+    if defaults.get("expires", date.min) < today():
+        keys["expires"] = expiry()
+    stated = [each.devices for each in registry if each.devices is not None]
+    if stated and "devices" not in defaults:
+        keys["devices"] = max(stated)  # one app runs on the same devices
+    return keys

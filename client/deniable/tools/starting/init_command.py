@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from deniable.tools.command_line import command, writing
 from deniable.tools.starting.add_command import show
 from deniable.tools.starting.example import example_call
 from deniable.tools.starting.new_metric import (
-    Draft,
     asker,
     draft,
     expiry,
@@ -27,28 +26,28 @@ from deniable.tools.starting.new_metric import (
 )
 from deniable.whole_files import written
 
-ENDPOINT = "http://127.0.0.1:8080"
-"""Where `deniable collect` listens by default."""
-
 _DEVICES = 5_000
 _BROWSERS = "firefox,chrome,safari,edge,other"
 
-_WHERE = ("python", "web")
-
-_WHILE_WRITING = {
-    "python": ("deniable dev", "DENIABLE_DEV=http://127.0.0.1:8099 python3 app.py"),
-    "web": ("deniable dev", "deniable compile web metrics.toml --out . --development"),
-}
-"""To see each report at once; index.html has a line for it."""
-
 _NEXT = {
-    "python": ("deniable collect", "python3 app.py", "deniable dashboard"),
-    "web": (
-        "deniable compile web metrics.toml --out .",
-        "DENIABLE_CORS_ORIGINS=http://127.0.0.1:8000 deniable collect",
-        "python3 -m http.server 8000 --bind 127.0.0.1",
-    ),
+    "python": """\
+While you write the app, to see each report within a second:
+  deniable dev
+  DENIABLE_DEV=http://127.0.0.1:8099 python3 app.py
+Next:
+  deniable collect
+  python3 app.py
+  deniable dashboard""",
+    "web": """\
+While you write the app, to see each report within a second:
+  deniable dev
+  deniable compile web metrics.toml --out . --development
+Next:
+  deniable compile web metrics.toml --out .
+  DENIABLE_CORS_ORIGINS=http://127.0.0.1:8000 deniable collect
+  python3 -m http.server 8000 --bind 127.0.0.1""",
 }
+"""What to run, by where the app runs; index.html has a line for `deniable dev`."""
 
 
 @command("deniable init shop --yes")
@@ -57,7 +56,9 @@ _NEXT = {
 )
 @click.option("--app", help="The app's name; by default the folder's.")
 @click.option("--metric", help="The first metric (browser).")
-@click.option("--where", type=click.Choice(_WHERE), help="What records it: a Python app or a page.")
+@click.option(
+    "--where", type=click.Choice([*_NEXT]), help="What records it: a Python app or a page."
+)
 @click.option("--yes", is_flag=True, help="Ask nothing: defaults for what no option says.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option("--devices", type=click.IntRange(1), help="How many devices run the app.")
@@ -72,9 +73,15 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     interactive = is_interactive(yes=yes)
     ask = asker(given, interactive=interactive)
     app = ask("app", "The app's name", _name_of(folder))
-    where = ask("where", "What records", "python", click.Choice(_WHERE))
-    files = {"metrics.toml", "compose.yml", "app.py" if where == "python" else "index.html"}
-    _refuse_to_replace(folder, files, force=force)
+    where = ask("where", "What records", "python", click.Choice([*_NEXT]))
+    example = "app.py" if where == "python" else "index.html"
+    names = sorted((example, "compose.yml", "metrics.toml"))
+    there = [each for each in names if (folder / each).exists()]
+    if there and not force:
+        raise click.ClickException(
+            f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} there already, and "
+            "nothing was written: choose another folder, or replace with --force"
+        )
     owner = ask("owner", "Who answers questions (a team or an address)", f"{app}@example.com")
     devices = ask("devices", "How many devices run it", _DEVICES, click.IntRange(1))
     name = ask("metric", "The first metric", "browser")
@@ -84,29 +91,33 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
         given["values"] = given.get("values") or _BROWSERS
     if where == "web":
         given |= {"at_once": True, "platform": "web"}
-    head = _template("metrics.toml")
-    for word, value in (
-        ("APP", app), ("OWNER", owner), ("EXPIRES", expiry()), ("DEVICES", devices)
-    ):  # fmt: skip
-        head = head.replace(f"= {word} ", f"= {toml_value(value)} ")
+    words = {"APP": app, "OWNER": owner, "EXPIRES": expiry(), "DEVICES": devices}
+    head = _filled("metrics.toml", {word: toml_value(each) for word, each in words.items()})
     keys = metric_keys(name, given, interactive=interactive)
     with refusing("metrics.toml"):
         made = draft(head, name, keys, folder / "metrics.toml")
-    show(made, name)
-    _write(folder, _files(app, where, head, made, made.registry[name]), force=force)
+    show(made)
+    files = {
+        "metrics.toml": head + made.block,
+        "compose.yml": _filled("compose.yml", {}),
+        example: _example(where, app, made.metric),
+    }
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in files.items():
+            # A file that has come meanwhile is not replaced either.
+            with written(folder / file, None, replacing=force) as opened:
+                opened.write(text.encode())
+            click.echo(f"wrote {folder / file}")
     if folder != Path():
         click.echo(f"cd {folder}")
-    click.echo("While you write the app, to see each report within a second:")
-    for line in _WHILE_WRITING[where]:
-        click.echo(f"  {line}")
-    click.echo("Next:")
-    for line in _NEXT[where]:
-        click.echo(f"  {line}")
+    click.echo(_NEXT[where])
 
 
-def _template(name: str) -> str:
-    """A file that is written, with words in capitals to fill in."""
-    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
+def _filled(template: str, words: Mapping[str, str]) -> str:
+    """A file that is written: its template, with these words in capitals filled in."""
+    text = Path(__file__).parent.joinpath("templates", template).read_text(encoding="utf-8")
+    return re.sub("[A-Z]+", lambda found: words.get(found[0], found[0]), text)
 
 
 def _name_of(folder: Path) -> str:
@@ -115,38 +126,14 @@ def _name_of(folder: Path) -> str:
     return name if APP.fullmatch(name) else "app"
 
 
-def _files(app: str, where: str, head: str, made: Draft, metric: Metric) -> dict[str, str]:
-    """The name and the text of each file."""
+def _example(where: str, app: str, metric: Metric) -> str:
+    """What records the metric."""
     call = example_call(metric)
-    files = {"metrics.toml": head + made.block, "compose.yml": _template("compose.yml")}
     if where == "web":
-        page = _template("index.html").replace("APP", app).replace("ENDPOINT", json.dumps(ENDPOINT))
-        files["index.html"] = page.replace("CALL", call.script)
-        return files
+        return _filled("index.html", {"APP": app, "CALL": call.script})
     when = (
         "sends the report now"
         if metric.answer == "at_once"
         else f"on the disk now, and reported when the {metric.window} (UTC) is over"
     )
-    script = _template("app.py.txt").replace("ENDPOINT", json.dumps(ENDPOINT))
-    files["app.py"] = script.replace("WHEN", when).replace("CALL", call.python)
-    return files
-
-
-def _refuse_to_replace(folder: Path, names: set[str], *, force: bool) -> None:
-    there = sorted(name for name in names if (folder / name).exists())
-    if there and not force:
-        raise click.ClickException(
-            f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} there already, and nothing "
-            "was written: choose another folder, or replace with --force"
-        )
-
-
-def _write(folder: Path, files: dict[str, str], *, force: bool) -> None:
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            # A file that has come meanwhile is not replaced either.
-            with written(folder / name, None, replacing=force) as file:
-                file.write(text.encode())
-            click.echo(f"wrote {folder / name}")
+    return _filled("app.py.txt", {"CALL": call.python, "WHEN": when})

@@ -8,16 +8,16 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import click
 
 from deniable.protocol.errors import Problem, RegistryError
 from deniable.protocol.lasting import groups, lasting, today
 from deniable.protocol.mechanisms.prefix_tree import ALPHABETS
+from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
 from deniable.protocol.types import TYPES
 from deniable.tools.commands import print_problems, remarks
@@ -31,28 +31,17 @@ _MEMO, _MEMO_LIFETIME = 2, 6
 _FRESH_LIFETIME = 4
 """So many reports of a device, if each has new noise."""
 
-_COMMENTS = {
-    "epsilon": "limit on what one report reveals",
-    "memo_epsilon": "limit on what all reports of one value reveal",
-    "devices": "how many devices run the app, for the forecast of `deniable lint`",
-    "expires": "the last day on which it is recorded",
-    "answer": "reported within ten seconds of the first record of a window",
-}
 
-
-@dataclass(frozen=True)
-class Draft:
-    """A text of `metrics.toml` with a new metric in it.
-
-    Attributes:
-        block: the lines of the new metric.
-        registry: the whole text, read.
-        problems: what `deniable lint` remarks about the new metric.
-    """
+class Draft(NamedTuple):
+    """A new metric in a text of `metrics.toml`."""
 
     block: str
+    """The lines of the metric."""
+    metric: Metric
     registry: Registry
-    problems: tuple[Problem, ...]
+    """The whole text, read."""
+    problems: list[Problem]
+    """What `deniable lint` remarks about the metric."""
 
 
 def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
@@ -63,33 +52,32 @@ def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
         RegistryError: the whole has mistakes, or the new metric would protect nothing.
     """
     for proposal in _proposals(keys):
-        filled = _lasting(before, name, proposal, path)
-        block = _block(name, filled)
-        registry = Registry.parse(before + block, str(path), path.parent)
-        where = f"metrics.{name}"
-        found = tuple(
-            each
-            for each in remarks(registry, None)
-            if each.where == where or each.where.startswith(f"{where}.")
-        )
-        made = Draft(block, registry, found)
-        if all(each.severity == "note" for each in found):
+        made = _read(before, name, proposal, path)
+        if turns := _turns(made):
+            made = _read(before, name, {**proposal, "one_in": turns}, path)
+        found = remarks(made.registry)
+        mine = [each for each in found if f"{each.where}.".startswith(f"metrics.{name}.")]
+        made = made._replace(problems=mine)
+        if all(each.severity == "note" for each in mine):
             break
     if wrong := [each for each in made.problems if each.severity == "error"]:
         raise RegistryError(wrong, str(path))
     return made
 
 
-def _lasting(before: str, name: str, keys: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The keys, with turns of the devices (`one_in`) if they would fall silent without."""
-    if keys.get("longitudinal") == "memoize":
-        return keys
-    registry = Registry.parse(before + _block(name, keys), str(path), path.parent)
-    told = lasting(registry, today()).get(name)
-    if told is None or told.silent is None or registry[name].sample_rate != 1:
-        return keys
-    count = groups(told, registry[name].rate)
-    return keys if count is None else {**keys, "one_in": count}
+def _read(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
+    block = _block(name, keys)
+    registry = Registry.parse(before + block, str(path), path.parent)
+    return Draft(block, registry[name], registry, [])
+
+
+def _turns(made: Draft) -> int | None:
+    """The `one_in` with which devices report for as long as the metric lasts, if they would fall
+    silent without."""
+    told = lasting(made.registry, today()).get(made.metric.name)
+    if told is None or told.silent is None or made.metric.sample_rate != 1:
+        return None
+    return None if made.metric.longitudinal == "memoize" else groups(told, made.metric.rate)
 
 
 def _proposals(keys: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -110,70 +98,38 @@ def _proposals(keys: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _block(name: str, keys: Mapping[str, Any]) -> str:
+    """The table of a metric, with a comment behind each key that needs one."""
+    comments = {
+        "epsilon": "limit on what one report reveals",
+        "memo_epsilon": "limit on what all reports of one value reveal",
+        "lifetime_epsilon": "the same, with the memos of later edits"
+        if "longitudinal" in keys
+        else "limit on what all reports of a device reveal",
+        "longitudinal": "the device keeps its noise",
+        "one_in": f"each {keys.get('window', 'day')} another of so many groups of devices reports",
+        "devices": "how many devices run the app, for the forecast of `deniable lint`",
+        "expires": "the last day on which it is recorded",
+        "answer": "reported within ten seconds of the first record of a window",
+    }
     lines = [f"[metrics.{name}]"]
     for key, value in keys.items():
         line = f"{key} = {toml_value(value)}"
-        comment = _comment(key, keys)
-        lines.append(f"{line:<29} # {comment}" if comment else line)
+        lines.append(f"{line:<29} # {comments[key]}" if key in comments else line)
     return "\n".join(lines) + "\n"
-
-
-def _comment(key: str, keys: Mapping[str, Any]) -> str:
-    memoize = keys.get("longitudinal") == "memoize"
-    if key == "longitudinal":
-        return "the device keeps its noise" if memoize else "each report has new noise"
-    if key == "one_in":
-        return f"each {keys.get('window', 'day')} another of so many groups of devices reports"
-    if key == "lifetime_epsilon":
-        return (
-            "the same, with the memos of later edits"
-            if memoize
-            else "limit on what all reports of a device reveal"
-        )
-    return _COMMENTS.get(key, "")
 
 
 def toml_value(value: Any) -> str:
     """A value as TOML writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (int, float)):
-        return f"{value!r}"
     if isinstance(value, date):
         return value.isoformat()
-    if isinstance(value, str):
-        # A JSON text is a TOML one, but for the character DEL.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return f"[{', '.join(toml_value(each) for each in value)}]"
+    if isinstance(value, float):
+        return repr(value)
+    # JSON of all else is TOML, but for the character DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _DAYS = 365
 """So long a new metric lasts, today included."""
-
-
-_OPTIONS = (
-    click.option("--type", type=click.Choice(list(TYPES)), help="What record() takes."),
-    click.option("--values", metavar="A,B,C", help="The list of a category."),
-    click.option("--low", type=float, help="The lower end of a number's range."),
-    click.option("--high", type=float, help="The upper end."),
-    click.option(
-        "--at-once", is_flag=True, help="Report the first record of a window within ten seconds."
-    ),
-)
-
-
-def metric_options(function: _Function) -> _Function:
-    """The options of a metric that `init` and `add` have; other keys are edited in the file."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
-def is_interactive(*, yes: bool) -> bool:
-    """Whether somebody can be asked."""
-    return not yes and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def expiry() -> date:
@@ -181,9 +137,26 @@ def expiry() -> date:
     return today() + timedelta(_DAYS - 1)
 
 
-def split_values(text: str) -> list[str]:
-    """The list that was typed with commas."""
-    return [word for each in text.split(",") if (word := each.strip())]
+def metric_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a metric that `init` and `add` have; other keys are edited in the file."""
+    for option in (
+        click.option(
+            "--at-once",
+            is_flag=True,
+            help="Report the first record of a window within ten seconds.",
+        ),
+        click.option("--high", type=float, help="The upper end."),
+        click.option("--low", type=float, help="The lower end of a number's range."),
+        click.option("--values", metavar="A,B,C", help="The list of a category."),
+        click.option("--type", type=click.Choice(list(TYPES)), help="What record() takes."),
+    ):
+        function = option(function)
+    return function
+
+
+def is_interactive(*, yes: bool) -> bool:
+    """Whether somebody can be asked."""
+    return not yes and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 @contextmanager
@@ -208,52 +181,55 @@ def asker(given: Mapping[str, Any], *, interactive: bool) -> Callable[..., Any]:
     return ask
 
 
-def _plain(number: Any) -> Any:
-    """A whole number without a point, as people write it."""
-    return int(number) if isinstance(number, float) and number.is_integer() else number
+_QUESTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "category": {"values": ("Its values, with commas", "red,green,blue,other")},
+    "pair": {"of": ("Its two metrics, with a comma", "")},
+    "number": {
+        "low": ("The lower end of its range", 0.0),
+        "high": ("The upper end", 100.0),
+        "ask": ("What to know of it", "mean", click.Choice(["mean", "distribution"])),
+    },
+    "discovery": {"alphabet": ("Its bytes", "bytes", click.Choice(list(ALPHABETS)))},
+}
+"""What is asked of a metric of each type, with the answer by default, and those that there are."""
 
 
-_ASKED: dict[str, tuple[str, str, Any, click.Choice[str] | None, Callable[[Any], Any]]] = {
-    "values": (
-        "category", "Its values, with commas", "red,green,blue,other", None, split_values
-    ),
-    "of": ("pair", "Its two metrics, with a comma", "", None, split_values),
-    "low": ("number", "The lower end of its range", 0.0, None, _plain),
-    "high": ("number", "The upper end", 100.0, None, _plain),
-    "ask": (
-        "number", "What to know of it", "mean", click.Choice(["mean", "distribution"]), _plain
-    ),
-    "alphabet": ("discovery", "Its bytes", "bytes", click.Choice(list(ALPHABETS)), _plain),
-}  # fmt: skip
-"""The type of metric that each key is asked for, the question, the answer by default, which answers
-there are, and how one is read."""
-
-
-def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[str, Any]:
+def metric_keys(name: str, given: Mapping[str, Any], *, interactive: bool) -> dict[str, Any]:
     """The keys of a metric, in the order of a registry; what is missing is asked for or takes a
     default. Epsilons stay out if they were not given."""
     ask = asker(given, interactive=interactive)
-    default_type = "category" if given.get("values") else "pair" if given.get("of") else None
-    if given.get("low") is not None or given.get("high") is not None:
-        default_type = "number"
-    kind = ask("type", "Its type", default_type or "boolean", click.Choice(list(TYPES)))
-    keys: dict[str, Any] = {
+    told = {key for key, value in given.items() if value is not None}
+    likely = (
+        "number" if told & {"low", "high"}
+        else "category" if given.get("values")
+        else "pair" if given.get("of")
+        else "boolean"
+    )  # fmt: skip
+    kind = ask("type", "Its type", likely, click.Choice(list(TYPES)))
+    keys = {
         "type": kind,
         "description": ask("description", "In one sentence", f"The app's {name}."),
     }
-    for key, (only, question, default, choices, read) in _ASKED.items():
-        if kind == only:
-            keys[key] = read(ask(key, question, default, choices))
-        elif given.get(key) is not None:
-            keys[key] = read(given[key])
-    if given.get("platform") is not None:
-        keys["platform"] = given["platform"]
+    keys |= {key: ask(key, *asked) for key, asked in _QUESTIONS.get(kind, {}).items()}
+    # What is given and does not fit is refused by the registry.
+    for key in ("values", "of", "low", "high", "ask", "platform"):
+        if key in told:
+            keys[key] = given[key]
+    keys = {key: _typed(key, value) for key, value in keys.items()}
     if given.get("at_once") and not TYPES[kind].looks_back:  # that is always reported at once
         keys |= {"answer": "at_once", "aggregate": "first"}
-    fresh = kind in ("number", "pair", "discovery")
     for key in ("epsilon", "lifetime_epsilon"):
-        if given.get(key) is not None:
+        if key in told:
             keys[key] = given[key]
-    if not fresh:
+    if kind not in ("number", "pair", "discovery"):
         keys["longitudinal"] = "memoize"
     return keys
+
+
+def _typed(key: str, value: Any) -> Any:
+    """What was typed as a registry has it: a list, or a whole number without a point."""
+    if key in ("values", "of"):
+        return [word for each in value.split(",") if (word := each.strip())]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
