@@ -40,7 +40,7 @@ from deniable.protocol.mechanisms.hashed import (
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable.protocol.mechanisms.prefix_tree import PrefixTree
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree, head
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
@@ -360,7 +360,7 @@ def test_vectors(name, case):
             for row, cell in each["cells"]:
                 assert f"{mechanism.cell(row, each['item']):x}" == cell
         if isinstance(mechanism, PrefixTree):
-            assert mechanism.head(each["item"]).hex() == each["head"]
+            assert head(each["item"], mechanism.levels, mechanism.alphabet).hex() == each["head"]
             rows = range(mechanism.levels + 1)
             assert [mechanism.place(row, each["item"]) for row in rows] == each["places"]
         for report in each["reports"]:

@@ -13,9 +13,10 @@ The file of a mechanism finds here all that it needs, also the limits and checks
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 from deniable.protocol.errors import SchemeError
@@ -231,6 +232,41 @@ class Memoizing(Mechanism[Item]):
                 declared=memo_epsilon,
             )
         return super().require_within(epsilon)
+
+
+class Channels(Mechanism[Item]):
+    """A mechanism with another one, the *channel*, for each row.
+
+    A device draws a row whatever its value is, finds the place of the value in that row, and
+    reports the place through the row's channel. The row says nothing about the value, so that one
+    report reveals no more than its channel does.
+
+    Attributes:
+        channels: that of each row; each has a single row.
+    """
+
+    channels: Sequence[Mechanism[int]]
+
+    @abstractmethod
+    def place(self, row: int, item: Item) -> int:
+        """What the channel of a row randomizes in place of a value."""
+
+    def draw(self, bits: Bits) -> int:
+        """The row of a report."""
+        return below(len(self.rows), bits)
+
+    @cached_property
+    def shares(self) -> tuple[Fraction, ...]:
+        """How often each row is drawn."""
+        return (Fraction(1, len(self.rows)),) * len(self.rows)
+
+    def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
+        row = self.draw(bits)
+        return Report(row, self.channels[row].randomize(self.place(row, item), bits).columns)
+
+    def likelihood(self, report: Report, item: Item) -> Fraction:
+        channel, place = self.channels[report.row], self.place(report.row, item)
+        return self.shares[report.row] * channel.likelihood(Report(0, report.columns), place)
 
 
 def total_variance(p: Fraction, q: Fraction, size: int) -> Fraction:

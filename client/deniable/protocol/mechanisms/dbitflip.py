@@ -45,7 +45,7 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, Memoizing, Packing, Report, Row
 from deniable.protocol.mechanisms.limits import check_memo_epsilon
-from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, Span, cell_edges
+from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, cell_edges
 from deniable.protocol.randomness import PRECISION, Bits, flips, system_bits
 
 DBITFLIP_CELLS = (4, 16, 64, 256)
@@ -156,17 +156,6 @@ class DBitFlip(Histogram, Memoizing[int]):
         wrong = (report.columns ^ true).bit_count()
         each = self.flipped**wrong * (1 - self.flipped) ** (self.bits - wrong)
         return each / len(self.rows)
-
-    def favoured(self, report: Report) -> tuple[Span, ...]:
-        count = len(self.rows)
-        ours = range(report.row, self.cells, count)
-        marked = {cell for bit, cell in enumerate(ours) if report.columns >> bit & 1}
-        # Without a mark, all cells of other rows are likeliest; marks of cells into which nothing
-        # falls leave these as well, or, in a single row, the cells of the row.
-        spans = self.spans()
-        if any(spans[cell].first <= spans[cell].last for cell in marked):
-            return self.joined(marked)
-        return self.joined({cell for cell, _ in enumerate(spans) if cell % count != report.row})
 
     def edge_variances(self) -> list[float]:
         each = float(self.share_variance)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Container
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
@@ -200,16 +199,16 @@ class Histogram(Numeric):
         starts, ends = (BELOW, *self.edges), (*(edge - 1 for edge in self.edges), TOP)
         return tuple(map(Span, starts, ends))
 
-    def joined(self, cells: Container[int]) -> tuple[Span, ...]:
-        """The positions of these cells, or of all if nothing falls into these; neighbours are one
-        span."""
-        filled = {cell: span for cell, span in enumerate(self.spans()) if span.first <= span.last}
-        chosen = [span for cell, span in filled.items() if cell in cells]
-        spans: list[Span] = []
-        for first, last in chosen or filled.values():
-            joins = bool(spans) and spans[-1].last == first - 1
-            spans.append(Span(spans.pop().first if joins else first, last))
-        return tuple(spans)
+    def favoured(self, report: Report) -> tuple[Span, ...]:
+        filled = [span for span in self.spans() if span.first <= span.last]
+        chances = [self.likelihood(report, span.first) for span in filled]
+        most = max(chances)
+        joined: list[Span] = []
+        for span, chance in zip(filled, chances, strict=True):
+            if chance == most:
+                joins = bool(joined) and joined[-1].last == span.first - 1
+                joined.append(Span(joined.pop().first if joins else span.first, span.last))
+        return tuple(joined)
 
 
 def cell_edges(numbers: NumberRange, cells: int) -> tuple[int, ...]:
