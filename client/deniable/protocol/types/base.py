@@ -43,8 +43,8 @@ class Table(NamedTuple):
     """The table of one metric in the registry, as its type reads it.
 
     Attributes:
-        settings: all keys of the metric. A key of the type may hold what its check refused,
-            which has been reported.
+        settings: the keys of the metric that hold what their checks accept; all others have been
+            reported.
         report: takes a key (None: the metric itself) and what is wrong with it.
         context: what stands around it.
     """
@@ -73,7 +73,7 @@ class MetricType(ABC):
         of: the metrics whose values it joins; none for most. Such a metric is not recorded.
         forget: what it spares asking ("marginals": the metrics that it is of); None for most.
         presets: what keys hold that neither a metric nor [defaults] has.
-        no_memos: why it has none, for `longitudinal = "memoize"`; empty for most, which have.
+        misfits: what `longitudinal` may not say, and why; nothing for most.
         looks_back: whether a device reports what it remembers of earlier windows, and no value.
         joins: whether it joins other metrics, and so must be read after them.
     """
@@ -88,7 +88,7 @@ class MetricType(ABC):
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Any]] = {}
-    no_memos: ClassVar[str] = ""
+    misfits: ClassVar[Mapping[str, str]] = {}
     looks_back: ClassVar[bool] = False
     joins: ClassVar[bool] = False
     values: tuple[str, ...] = ()

@@ -115,9 +115,8 @@ class Category(Closed):
         values = _values(table)
         other = table.settings.get("other", _OTHER if _OTHER in values else None)
         if other is not None:
-            other = unicodedata.normalize("NFC", str(other))
+            other, told = unicodedata.normalize("NFC", other), other
             if other not in values:
-                told = table.settings["other"]
                 table.report("other", f"is {told!r}, which is not one of the values")
         return cls(values, other) if values else None
 
@@ -147,8 +146,6 @@ def _values(table: Table) -> tuple[str, ...]:
         )
         return ()
     (key,) = given
-    if Category.keys[key](settings[key]):
-        return ()
     if key == "values":
         values = [unicodedata.normalize("NFC", value) for value in settings[key]]
         report_mistakes(values, partial(table.report, key))

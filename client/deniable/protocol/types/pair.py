@@ -209,10 +209,10 @@ class Pair(MetricType):
         "subset selection over all cells has the least possible error, and tells both metrics "
         "and how they go together",
     )
-    no_memos = (
-        "a pair has no memos: every combination of two values would need one, and all of them add "
-        'up. Set longitudinal = "fresh"'
-    )
+    misfits: ClassVar[Mapping[str, str]] = {
+        "memoize": "a pair has no memos: every combination of two values would need one, and all "
+        'of them add up. Set longitudinal = "fresh"'
+    }
 
     parts: tuple[PairPart, PairPart]
     forget: str | None = None
@@ -246,8 +246,6 @@ class Pair(MetricType):
         settings = table.settings
         if "of" not in settings:
             table.report(None, 'lacks of: name two metrics, like of = ["plan", "dark_mode"]')
-            return None
-        if any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
             return None
         parts = read_parts(table, settings["of"], settings.get("bins", {}))
         return None if parts is None else cls(parts, settings.get("forget"))
