@@ -157,9 +157,10 @@ class DBitFlip(Histogram, Memoizing[int]):
         each = self.flipped**wrong * (1 - self.flipped) ** (self.bits - wrong)
         return each / len(self.rows)
 
-    def edge_variances(self) -> list[float]:
-        each = float(self.share_variance)
-        return [each * t * (self.cells - t) / self.cells for t in range(1, self.cells)]
+    @property
+    def edge_variance(self) -> float:
+        # Below edge t of k it is t (k - t) / k times that of a cell.
+        return float(self.share_variance * (self.cells + 1) / 6)
 
 
 def _thresholds(bits: int, epsilon: float, lifetime_epsilon: float) -> tuple[int, int]:

@@ -21,7 +21,6 @@ Shares of cells, sums of them and quantiles follow by least squares over the lev
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from fractions import Fraction
@@ -224,34 +223,25 @@ class HierarchicalHistogram(Channels[int], Histogram):
             return self.mean.favoured(Report(0, report.columns))
         return super().favoured(report)
 
-    def edge_variances(self) -> list[float]:
+    @property
+    def edge_variance(self) -> float:
         """In closed form, by least squares over the levels. W is 1 for the cells below the edge and
         0 for the others, A_j its averages over the m_j nodes of level j, A_0 over all d cells ::
 
             V = sum over levels j of |A_j - A_(j-1)|**2 (d / m_j) / (u_j + u_(j+1) + ... + u_h)
             u_l = (share of the devices at level l) / v_l * d / m_l
             v_l = [p (1-p) + (m-1) q (1-q)] / [(p-q)**2 (m-1)]
+
+        A_j differs from A_(j-1) only in the four children of the node that holds the edge. Summed
+        over all edges, |A_j - A_(j-1)|**2 (d / m_j) is d**2 / (2 m_j) + m_j / 8.
         """
-        information = []
-        for level, chance in zip(self.levels, self.shares, strict=False):
-            noise = total_variance(level.p, level.q, level.size) / (level.size - 1)
-            information.append(float(chance / noise * self.cells / level.size))
-        known = [math.fsum(information[level:]) for level in range(self.height)]
-        variances = []
-        for edge in range(1, self.cells):
-            total, share = 0.0, edge / self.cells
-            for level, details in zip(self.levels, known, strict=True):
-                wide = self.cells // level.size
-                # Only the four children of the node that holds the edge differ from their parent.
-                child = edge // wide
-                parts = [
-                    min(max(edge / wide - each, 0.0), 1.0)
-                    for each in range(child // 4 * 4, child // 4 * 4 + 4)
-                ]
-                total += math.fsum((part - share) ** 2 for part in parts) * wide / details
-                share = parts[child % 4]
-            variances.append(total)
-        return variances
+        known, total = 0.0, 0.0
+        for level, chance in reversed([*zip(self.levels, self.shares, strict=False)]):
+            nodes = level.size
+            noise = total_variance(level.p, level.q, nodes) / (nodes - 1)
+            known += float(chance / noise * self.cells / nodes)
+            total += (self.cells**2 / (2 * nodes) + nodes / 8) / known
+        return total / (self.cells - 1)
 
 
 def _nodes(height: int) -> list[int]:

@@ -190,9 +190,11 @@ class Histogram(Numeric):
     cells: int
     edges: tuple[int, ...]
 
+    @property
     @abstractmethod
-    def edge_variances(self) -> list[float]:
-        """n times the variance of the share below each edge, for n reports; noise alone."""
+    def edge_variance(self) -> float:
+        """n times the variance of the share below an edge, for n reports, on average over the
+        edges; noise alone."""
 
     def spans(self) -> tuple[Span, ...]:
         """The positions of each cell. The first is above the last where nothing falls into it."""
