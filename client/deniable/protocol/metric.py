@@ -83,10 +83,10 @@ class Metric:
                 `memo_epsilon`.
         """
         memo_epsilon = self.memo_limit if self.longitudinal == "memoize" else None
-        if self.compiled is None:
-            mechanism = self.type.design(self.mechanism, self.name, self.epsilon, memo_epsilon)
-        else:
-            mechanism = self.compiled.require_within(self.epsilon, memo_epsilon)
+        mechanism = self.compiled or self.type.design(
+            self.mechanism, self.name, self.epsilon, memo_epsilon
+        )
+        mechanism.require_within(self.epsilon, memo_epsilon)
         return Scheme(self.type.name, mechanism, self.type.values, self.segments)
 
     @cached_property

@@ -28,7 +28,7 @@ from deniable.protocol.keys import (
 )
 from deniable.protocol.metric_reading import MetricReading, declared
 from deniable.protocol.segments import SEGMENT_KEYS, Segment, identifying, read_segment
-from deniable.protocol.types import Context, joins
+from deniable.protocol.types import Context
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -224,8 +224,8 @@ class _Reading:
         }
         found: dict[str, Metric] = {}
         context = Context(self._folder, defaults, segments, kinds, found)
-        # A metric that joins others is read after them.
-        for name in sorted(tables, key=lambda each: joins(kinds[each])):
+        # A pair is read after the metrics that it is of.
+        for name in sorted(tables, key=lambda each: kinds[each] == "pair"):
             metric = self._read_metric(name, tables[name], context)
             if metric is not None:
                 found[name] = metric

@@ -75,7 +75,6 @@ class MetricType(ABC):
         presets: what keys hold that neither a metric nor [defaults] has.
         misfits: what `longitudinal` may not say, and why; nothing for most.
         looks_back: whether a device reports what it remembers of earlier windows, and no value.
-        joins: whether it joins other metrics, and so must be read after them.
     """
 
     name: ClassVar[str]
@@ -90,7 +89,6 @@ class MetricType(ABC):
     presets: ClassVar[Mapping[str, Any]] = {}
     misfits: ClassVar[Mapping[str, str]] = {}
     looks_back: ClassVar[bool] = False
-    joins: ClassVar[bool] = False
     values: tuple[str, ...] = ()
     unit: str | None = None
     other: str | None = None
@@ -185,9 +183,7 @@ class MetricType(ABC):
         known = self.mechanisms(memoize=memo_epsilon is not None)
         if mechanism not in known:
             raise SchemeError(no_mechanism(mechanism, known))
-        return self._design(mechanism, metric, epsilon, memo_epsilon).require_within(
-            epsilon, memo_epsilon
-        )
+        return self._design(mechanism, metric, epsilon, memo_epsilon)
 
     @abstractmethod
     def _design(

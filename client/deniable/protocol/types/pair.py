@@ -24,8 +24,8 @@ from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.number_range import number_text
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.base import MetricType, Table, Value
-from deniable.protocol.types.closed import Closed
 from deniable.protocol.types.number import Number, read_number
+from deniable.protocol.types.texts import Closed
 
 MAX_PAIR_CELLS = 900
 """The most cells of a pair: the analysis is established by simulation for up to 30 x 30."""
@@ -201,7 +201,6 @@ class Pair(MetricType):
         "segments": "it is not counted by segments, which would multiply its cells",
     }
     aggregates = ("last",)
-    joins = True
     suitable = SubsetSelection
     without_memos = (SubsetSelection.name,)
     explanation = CodedMessage(

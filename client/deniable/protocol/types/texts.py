@@ -1,4 +1,4 @@
-"""Types whose values are listed: yes or no, and one of a list of values."""
+"""Types whose values are texts: yes or no, one of a list of values, and any string."""
 
 from __future__ import annotations
 
@@ -17,16 +17,31 @@ from deniable.protocol.mechanisms import (
     DESIGNS,
     MEMOIZED_DESIGNS,
     MEMOIZED_STRING_DESIGNS,
+    STRING_DESIGNS,
     FrequencyOracle,
     Mechanism,
     design,
 )
 from deniable.protocol.randomness import Bits
 from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
-from deniable.protocol.value_list import listed_value, normal_form, read_values, report_mistakes
+from deniable.protocol.value_list import (
+    clean_text,
+    listed_value,
+    normal_form,
+    read_values,
+    report_mistakes,
+    value_text,
+)
 
 
-class Closed(MetricType):
+class _Texts(MetricType):
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        return design(mechanism, len(self.values) or None, epsilon, memo_epsilon, salt=metric)
+
+
+class Closed(_Texts):
     """A type with a list of values: mechanisms know them by their places in it."""
 
     without_memos = tuple(DESIGNS)
@@ -44,11 +59,6 @@ class Closed(MetricType):
             KeyError: it is no value, as the registry has changed since it was recorded.
         """
         return self.places[text]
-
-    def _design(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
-    ) -> Mechanism[Any]:
-        return design(mechanism, len(self.values), epsilon, memo_epsilon, salt=metric)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         from deniable.protocol.mechanisms.choice import choose  # a device explains nothing
@@ -159,3 +169,35 @@ def _values(table: Table) -> tuple[str, ...]:
         table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
         return ()
     return tuple(values)
+
+
+@frozen
+class String(_Texts):
+    """What `deniable.protocol.value_list` calls a value: 1 to 1,024 bytes without control
+    characters, not all blank."""
+
+    name = "string"
+    foreign = dict.fromkeys(
+        ("values", "values_file"), "its candidates are named when it is estimated"
+    )
+    needs_candidates = True
+    without_memos = tuple(STRING_DESIGNS)
+    with_memos = tuple(MEMOIZED_STRING_DESIGNS)
+
+    @classmethod
+    def suits(cls, mechanism: Mechanism[Any]) -> bool:
+        return isinstance(mechanism, FrequencyOracle) and mechanism.size is None
+
+    def normalize(self, value: Value) -> str:
+        return clean_text(value, value_text)
+
+    def item(self, text: str, mechanism: Mechanism[Any]) -> str:
+        return text
+
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
+        if memo_epsilon is None:
+            return CodedMessage(
+                "any_string",
+                "hashed projective geometry takes any string and needs the fewest devices",
+            )
+        return CodedMessage("any_string_memo", "cohort local hashing of a memo takes any string")
