@@ -150,24 +150,19 @@ class _Reading:
         Raises:
             RegistryError: there are problems.
         """
-        fields = self._read() if self._is_of_this_version() else {}
+        key, version, advice = "schema", SCHEMA, f"write `schema = {SCHEMA}` at the top"
+        if self._compiled:
+            key, version, advice = "format", FORMAT, "compile metrics.toml with this version"
+        found = self._document.get(key)
+        wrong = type(found) is not int or found != version
+        if wrong:
+            self._at()(key, f"must be {version}: {advice}")
+        # Another format has other keys, so complaints about these would mislead.
+        fields = {} if wrong and self._compiled else self._read()
         if self._problems:
             self._problems.sort(key=lambda problem: problem.line or 0)
             raise RegistryError(self._problems, self._source)
         return {**fields, "source": self._source}
-
-    def _is_of_this_version(self) -> bool:
-        """Whether the document has the keys that are known here. Another format has others, so
-        complaints about these would mislead."""
-        key, version = ("format", FORMAT) if self._compiled else ("schema", SCHEMA)
-        found, report = self._document.get(key), self._at()
-        if type(found) is int and found == version:
-            return True
-        if self._compiled:
-            report(key, f"must be {FORMAT}: compile metrics.toml with this version")
-            return False
-        report(key, f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
-        return True
 
     def _read(self) -> dict[str, Any]:
         document, report = self._document, self._at()

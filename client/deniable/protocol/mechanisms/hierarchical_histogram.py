@@ -39,7 +39,7 @@ from deniable.protocol.mechanisms.base import (
     total_variance,
 )
 from deniable.protocol.mechanisms.limits import Each, Parameters, check_epsilon, check_parameters
-from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, Span, cell_edges
+from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, Span
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
@@ -157,7 +157,7 @@ class HierarchicalHistogram(Channels[int], Histogram):
         parts = zip(_nodes(height), orders, dimensions, thresholds, strict=True)
         self.levels = tuple(_level(*each) for each in parts)
         self.height, self.cells = height, 4**height
-        self.edges = cell_edges(range, self.cells)
+        self.edges = range.edges(self.cells)
         if max(level.rows[0].width for level in self.levels) > MAX_COLUMNS:
             raise SchemeError(f"{self.name}: a level may have {MAX_COLUMNS} columns at most")
         self.channels = (*self.levels, *(() if self.mean is None else (self.mean,)))
@@ -180,12 +180,11 @@ class HierarchicalHistogram(Channels[int], Histogram):
             SchemeError: there is no hierarchy over so many cells.
         """
         check_epsilon(epsilon)
-        heights = [height for height in _WEIGHTS if 4**height <= cells]
-        if not heights or 4 ** heights[-1] != cells:
-            choices = ", ".join(str(4**each) for each in _WEIGHTS)
-            raise SchemeError(f"{cls.name}: cells must be one of {choices}, not {cells}")
-        fine = (height for height in heights if range.integer and 4**height - 2 >= range.span)
-        height = next(fine, heights[-1])
+        choices = _nodes(len(_WEIGHTS))
+        if cells not in choices:
+            told = ", ".join(map(str, choices))
+            raise SchemeError(f"{cls.name}: cells must be one of {told}, not {cells}")
+        height = choices.index(range.enough(cells, choices)) + 1
         levels = [_designed(nodes, epsilon) for nodes in _nodes(height)]
         orders, dimensions = zip(*map(space_of, levels), strict=True)
         thresholds = tuple(level.threshold for level in levels)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
@@ -139,6 +140,25 @@ class NumberRange(Parametrized):
             return self.start * math.exp(part * self._log_span)
         return float(Fraction(self.start) + self.span * Fraction(part))
 
+    def enough(self, cells: int, choices: Iterable[int]) -> int:
+        """The fewest cells, out of rising choices, in which whole numbers have one each; `cells` if
+        none has so many, or if the numbers are not whole."""
+        fine = (each for each in choices if self.integer and each - 2 >= self.span)
+        return min(cells, next(fine, cells))
+
+    def edges(self, cells: int) -> tuple[int, ...]:
+        """The positions at which cells begin, without that of the first.
+
+        In equal parts of the scale. Whole numbers are never cut: a cell has one of them, or, where
+        there are more than cells, one more or less than the others.
+        """
+        inner = cells - 2
+        parts = int(self.span) if self.integer else inner
+        if parts <= inner:
+            return tuple(min(TOP, (place << 30) // parts) for place in range(inner + 1))
+        cuts = ((place * parts) // inner for place in range(inner + 1))
+        return tuple((cut << 30) // parts for cut in cuts)
+
     @cached_property
     def _log_span(self) -> float:
         return math.log(self.end / self.start)
@@ -211,17 +231,3 @@ class Histogram(Numeric):
                 joins = bool(joined) and joined[-1].last == span.first - 1
                 joined.append(Span(joined.pop().first if joins else span.first, span.last))
         return tuple(joined)
-
-
-def cell_edges(numbers: NumberRange, cells: int) -> tuple[int, ...]:
-    """The positions at which cells begin, without that of the first.
-
-    In equal parts of the scale. Whole numbers are never cut: a cell has one of them, or, where
-    there are more than cells, one more or less than the others.
-    """
-    inner = cells - 2
-    parts = int(numbers.span) if numbers.integer else inner
-    if parts <= inner:
-        return tuple(min(TOP, (place << 30) // parts) for place in range(inner + 1))
-    cuts = ((place * parts) // inner for place in range(inner + 1))
-    return tuple((cut << 30) // parts for cut in cuts)
