@@ -13,11 +13,7 @@ from typing import Any
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.keep import mistakes, read_keep
-from deniable.protocol.keys import (
-    COMMON_KEYS,
-    REQUIRED,
-    all_keys,
-)
+from deniable.protocol.keys import COMMON_KEYS, REQUIRED, all_keys
 from deniable.protocol.mechanisms import (
     MAX_MEMO_EPSILON,
     Mechanism,
@@ -26,13 +22,7 @@ from deniable.protocol.mechanisms import (
     rebuild,
 )
 from deniable.protocol.metric import Metric
-from deniable.protocol.segments import (
-    LEAST_REPORTS,
-    MAX_COMBINATIONS,
-    MAX_SEGMENTS,
-    Segment,
-    combinations,
-)
+from deniable.protocol.segments import LEAST_REPORTS, MAX_SEGMENTS, Segment, combinations
 from deniable.protocol.types import TYPES, Context, MetricType, Table
 
 _BUILT_FROM = (
@@ -171,16 +161,7 @@ class MetricReading:
                     "segments",
                     f"names {name!r}, which is not declared: write [segments.{name}]{known}",
                 )
-        found = tuple(each for name in names if (each := declared.get(name)) is not None)
-        count = combinations(found)
-        if count > MAX_COMBINATIONS:
-            self.report(
-                "segments",
-                f"has {count} combinations, above the limit of {MAX_COMBINATIONS}: drop a segment, "
-                "or group values",
-            )
-            return ()
-        return found
+        return tuple(each for name in names if (each := declared.get(name)) is not None)
 
     def _check_built(self, metric: Metric) -> None:
         """What can be seen where everything else is right."""
@@ -273,7 +254,11 @@ class MetricReading:
 
     def _cause(self, code: str, metric: Metric) -> str:
         """The key that is to blame where no mechanism can be built, by the code of the error."""
-        causes = {"segment_cells": "segments", "mean_without_memos": "longitudinal"}
+        causes = {
+            "segment_combinations": "segments",
+            "segment_cells": "segments",
+            "mean_without_memos": "longitudinal",
+        }
         if code in causes:
             return causes[code]
         if self._compiled is not None:

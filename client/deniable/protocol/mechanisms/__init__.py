@@ -21,7 +21,6 @@ from deniable.protocol.mechanisms.base import Memoizing as Memoizing
 from deniable.protocol.mechanisms.base import Packing as Packing
 from deniable.protocol.mechanisms.base import Report as Report
 from deniable.protocol.mechanisms.base import Row as Row
-from deniable.protocol.mechanisms.base import total_variance as total_variance
 from deniable.protocol.mechanisms.limits import MAX_CELLS as MAX_CELLS
 from deniable.protocol.mechanisms.limits import MAX_EPSILON as MAX_EPSILON
 from deniable.protocol.mechanisms.limits import MAX_MEMO_EPSILON as MAX_MEMO_EPSILON

@@ -30,14 +30,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms.base import (
-    ONE,
-    Channels,
-    Packing,
-    Report,
-    Row,
-    total_variance,
-)
+from deniable.protocol.mechanisms.base import ONE, Channels, Packing, Report, Row
 from deniable.protocol.mechanisms.limits import Each, Parameters, check_epsilon, check_parameters
 from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, Span
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
@@ -88,7 +81,7 @@ def _designed(nodes: int, epsilon: float) -> Level:
         dimension = next(each for each in count(2) if points(order, each) >= nodes)
         if points(order, dimension) <= MAX_COLUMNS:
             found.append(ProjectiveGeometry.calibrated(nodes, order, dimension, odds))
-    costs = [total_variance(each.p, each.q, nodes) for each in found]
+    costs = [each.total_variance(nodes) for each in found]
     near = [each for each, cost in zip(found, costs, strict=True) if cost <= min(costs) * _NEAR]
     return min(near, key=lambda each: (each.rows[0].width, space_of(each)))
 
@@ -237,7 +230,7 @@ class HierarchicalHistogram(Channels[int], Histogram):
         known, total = 0.0, 0.0
         for level, chance in reversed([*zip(self.levels, self.shares, strict=False)]):
             nodes = level.size
-            noise = total_variance(level.p, level.q, nodes) / (nodes - 1)
+            noise = level.total_variance(nodes) / (nodes - 1)
             known += float(chance / noise * self.cells / nodes)
             total += (self.cells**2 / (2 * nodes) + nodes / 8) / known
         return total / (self.cells - 1)

@@ -31,7 +31,7 @@ from typing import ClassVar, Self
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, Packing, Report, Row
-from deniable.protocol.mechanisms.limits import Each, check_epsilon, check_threshold
+from deniable.protocol.mechanisms.limits import Each, check_epsilon
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange, Numeric, Span
 from deniable.protocol.randomness import Bits, below, coin, system_bits
 
@@ -86,7 +86,7 @@ class SlidingWindow(Numeric):
             raise SchemeError(f"{self.name}: columns must be even, not {columns}")
         if not 1 <= width < columns:
             raise SchemeError(f"{self.name}: width must be from 1 to {columns - 1}, not {width}")
-        check_threshold(self.name, threshold, width, columns)
+        self.check_threshold(threshold, width, columns)
         ends = (levels[0], levels[-1]) if levels else ()
         rising = all(lower < upper for lower, upper in pairwise(levels))
         if len(levels) != columns - width + 1 or ends != (0, TOP) or not rising:
