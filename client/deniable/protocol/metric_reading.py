@@ -180,23 +180,23 @@ class MetricReading:
             )
 
     def _check_epsilons(self) -> None:
-        settings = self.settings
-        epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
-        memo, memoize = settings.get("memo_epsilon"), self._memoizes()
-        if memo is not None and not memoize:
+        settings, memoize = self.settings, self._memoizes()
+        if "memo_epsilon" in settings and not memoize:
             self.report(
                 "memo_epsilon",
                 'limits what one memo reveals: set longitudinal = "memoize", or remove it',
             )
-        if epsilon is None or lifetime is None or "memo_epsilon" in self._refused:
+        epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
+        if epsilon is None or lifetime is None:
             return
+        memo, unknown = settings.get("memo_epsilon"), "memo_epsilon" in self._refused
         key = "lifetime_epsilon" if memo is None else "memo_epsilon"
         if lifetime < epsilon:
             self.report(
                 "lifetime_epsilon",
                 f"is {lifetime}, below epsilon {epsilon}: the device could never report",
             )
-        elif memoize and not epsilon < settings[key] <= MAX_MEMO_EPSILON:
+        elif memoize and not unknown and not epsilon < settings[key] <= MAX_MEMO_EPSILON:
             self.report(
                 key,
                 f"is {settings[key]}: with memos it limits what one memo reveals, so it must be "

@@ -216,13 +216,10 @@ class Histogram(Numeric):
         """n times the variance of the share below an edge, for n reports, on average over the
         edges; noise alone."""
 
-    def spans(self) -> tuple[Span, ...]:
-        """The positions of each cell. The first is above the last where nothing falls into it."""
-        starts, ends = (BELOW, *self.edges), (*(edge - 1 for edge in self.edges), TOP)
-        return tuple(map(Span, starts, ends))
-
     def favoured(self, report: Report) -> tuple[Span, ...]:
-        filled = [span for span in self.spans() if span.first <= span.last]
+        starts, ends = (BELOW, *self.edges), (*(edge - 1 for edge in self.edges), TOP)
+        # The first position of a cell is above its last one where nothing falls into it.
+        filled = [span for span in map(Span, starts, ends) if span.first <= span.last]
         chances = [self.likelihood(report, span.first) for span in filled]
         most = max(chances)
         joined: list[Span] = []

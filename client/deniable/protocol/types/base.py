@@ -62,8 +62,8 @@ class MetricType(ABC):
         keys: the registry's keys that only this type takes, with their checks.
         foreign: why a key that other types have has no place here, and takes nothing of [defaults].
         suitable: of which class the mechanisms are that its values can be reported through.
-        without_memos, with_memos: what `mechanism = "..."` may say besides "auto"; empty if there
-            are none.
+        without_memos, with_memos: what `mechanism = "..."` may say besides "auto", where the type
+            has mechanisms of its own; empty if there are none.
         explanation: why `auto` takes what it takes, where there is one answer.
         aggregates: how several records of one window become one value; the first is the default.
         values: the domain in its declared order; empty where there is no list of it.

@@ -8,33 +8,22 @@ from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
+from deniable.protocol import value_list
 from deniable.protocol.checks import Check, texts
 from deniable.protocol.checks import text as is_text
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import ValueListError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import (
-    DESIGNS,
-    MEMOIZED_DESIGNS,
-    MEMOIZED_STRING_DESIGNS,
-    STRING_DESIGNS,
-    FrequencyOracle,
-    Mechanism,
-    design,
-)
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, design, names
 from deniable.protocol.randomness import Bits
 from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
-from deniable.protocol.value_list import (
-    clean_text,
-    listed_value,
-    normal_form,
-    read_values,
-    report_mistakes,
-    value_text,
-)
 
 
 class _Texts(MetricType):
+    @classmethod
+    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
+        return names(closed=not cls.needs_candidates, memoize=memoize)
+
     def _design(
         self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
     ) -> Mechanism[Any]:
@@ -43,9 +32,6 @@ class _Texts(MetricType):
 
 class Closed(_Texts):
     """A type with a list of values: mechanisms know them by their places in it."""
-
-    without_memos = tuple(DESIGNS)
-    with_memos = (*MEMOIZED_DESIGNS, *MEMOIZED_STRING_DESIGNS)
 
     def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
         place = self.place(text)
@@ -131,7 +117,7 @@ class Category(Closed):
         return cls(values, other) if values else None
 
     def normalize(self, value: Value) -> str:
-        return listed_value(value, self.places, self.other)
+        return value_list.listed_value(value, self.places, self.other)
 
     def place(self, text: str) -> int:
         # An app may be upgraded inside a window, and the value leave the domain.
@@ -139,9 +125,9 @@ class Category(Closed):
         return super().place(text if known else str(self.other))
 
     def stands_in(self, text: str, value: Value) -> bool:
-        return (
-            text == self.other and isinstance(value, str) and normal_form(value) not in self.places
-        )
+        if text != self.other or not isinstance(value, str):
+            return False
+        return value_list.normal_form(value) not in self.places
 
 
 def _values(table: Table) -> tuple[str, ...]:
@@ -158,10 +144,10 @@ def _values(table: Table) -> tuple[str, ...]:
     (key,) = given
     if key == "values":
         values = [unicodedata.normalize("NFC", value) for value in settings[key]]
-        report_mistakes(values, partial(table.report, key))
+        value_list.report_mistakes(values, partial(table.report, key))
     else:
         try:
-            values = read_values(os.path.join(table.context.folder, settings[key]))
+            values = value_list.read_values(os.path.join(table.context.folder, settings[key]))
         except ValueListError as error:
             table.report(key, str(error))
             return ()
@@ -181,15 +167,13 @@ class String(_Texts):
         ("values", "values_file"), "its candidates are named when it is estimated"
     )
     needs_candidates = True
-    without_memos = tuple(STRING_DESIGNS)
-    with_memos = tuple(MEMOIZED_STRING_DESIGNS)
 
     @classmethod
     def suits(cls, mechanism: Mechanism[Any]) -> bool:
         return isinstance(mechanism, FrequencyOracle) and mechanism.size is None
 
     def normalize(self, value: Value) -> str:
-        return clean_text(value, value_text)
+        return value_list.clean_text(value, value_list.value_text)
 
     def item(self, text: str, mechanism: Mechanism[Any]) -> str:
         return text
