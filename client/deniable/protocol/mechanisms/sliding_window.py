@@ -32,7 +32,7 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, Packing, Report, Row
 from deniable.protocol.mechanisms.limits import Each, check_epsilon
-from deniable.protocol.mechanisms.number_range import TOP, NumberRange, Numeric, Span
+from deniable.protocol.mechanisms.number_range import BELOW, TOP, NumberRange, Numeric, Span
 from deniable.protocol.randomness import Bits, below, coin, system_bits
 
 COLUMNS = 64
@@ -125,7 +125,8 @@ class SlidingWindow(Numeric):
     def favoured(self, report: Report) -> tuple[Span, ...]:
         first = max(0, report.columns - self.width + 1)
         last = min(len(self.levels) - 1, report.columns)
-        return (Span(self.levels[first], self.levels[last]),)
+        # Numbers below the range are rounded to the first level.
+        return (Span(self.levels[first] if first else BELOW, self.levels[last]),)
 
     def scores(self) -> tuple[float, ...]:
         """What each column counts for, in units of half the range: -1 is `low`, 1 is `high`.
