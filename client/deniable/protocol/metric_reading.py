@@ -14,13 +14,7 @@ from typing import Any
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.keep import mistakes, read_keep
 from deniable.protocol.keys import COMMON_KEYS, REQUIRED, all_keys
-from deniable.protocol.mechanisms import (
-    MAX_MEMO_EPSILON,
-    Mechanism,
-    Memoizing,
-    no_mechanism,
-    rebuild,
-)
+from deniable.protocol.mechanisms import Mechanism, Memoizing, no_mechanism, rebuild
 from deniable.protocol.metric import Metric
 from deniable.protocol.segments import LEAST_REPORTS, MAX_SEGMENTS, Segment, combinations
 from deniable.protocol.types import TYPES, Context, MetricType, Table
@@ -180,8 +174,8 @@ class MetricReading:
             )
 
     def _check_epsilons(self) -> None:
-        settings, memoize = self.settings, self._memoizes()
-        if "memo_epsilon" in settings and not memoize:
+        settings = self.settings
+        if "memo_epsilon" in settings and not self._memoizes():
             self.report(
                 "memo_epsilon",
                 'limits what one memo reveals: set longitudinal = "memoize", or remove it',
@@ -189,18 +183,11 @@ class MetricReading:
         epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
         if epsilon is None or lifetime is None:
             return
-        memo, unknown = settings.get("memo_epsilon"), "memo_epsilon" in self._refused
-        key = "lifetime_epsilon" if memo is None else "memo_epsilon"
+        memo = settings.get("memo_epsilon")
         if lifetime < epsilon:
             self.report(
                 "lifetime_epsilon",
                 f"is {lifetime}, below epsilon {epsilon}: the device could never report",
-            )
-        elif memoize and not unknown and not epsilon < settings[key] <= MAX_MEMO_EPSILON:
-            self.report(
-                key,
-                f"is {settings[key]}: with memos it limits what one memo reveals, so it must be "
-                f"above epsilon {epsilon} and at most {MAX_MEMO_EPSILON:g}",
             )
         elif memo is not None and memo > lifetime:
             self.report(
@@ -258,6 +245,7 @@ class MetricReading:
             "segment_combinations": "segments",
             "segment_cells": "segments",
             "mean_without_memos": "longitudinal",
+            "memo_range": metric.memo_key,
         }
         if code in causes:
             return causes[code]
@@ -266,9 +254,7 @@ class MetricReading:
             return causes.get(code, "values")
         if "mechanism" in self.settings:
             return "mechanism"
-        if metric.longitudinal == "fresh":
-            return "epsilon"
-        return "lifetime_epsilon" if metric.memo_epsilon is None else "memo_epsilon"
+        return "epsilon" if metric.longitudinal == "fresh" else metric.memo_key
 
 
 def declared(

@@ -33,8 +33,11 @@ def check_epsilon(epsilon: float) -> float:
     return epsilon
 
 
-def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> None:
-    """Refuse a lifetime epsilon within which no memo can be drawn under reports of `epsilon`.
+def check_memo_epsilon(
+    epsilon: float, lifetime_epsilon: float, key: str = "lifetime_epsilon"
+) -> None:
+    """Refuse a lifetime epsilon within which no memo can be drawn under reports of `epsilon`; `key`
+    is what says it.
 
     Raises:
         SchemeError: it is not a number above `epsilon` and at most `MAX_MEMO_EPSILON`.
@@ -42,8 +45,9 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> None:
     if not check_epsilon(epsilon) < lifetime_epsilon <= MAX_MEMO_EPSILON:
         raise SchemeError.of(
             "memo_range",
-            "lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} and "
-            "at most {most:g}, not {lifetime}",
+            "{key} limits what one memo reveals: it must be above epsilon {epsilon} and at most "
+            "{most:g}, not {lifetime}",
+            key=key,
             epsilon=epsilon,
             most=MAX_MEMO_EPSILON,
             lifetime=lifetime_epsilon,
