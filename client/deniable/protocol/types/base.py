@@ -215,7 +215,3 @@ class MetricType(ABC):
         """What an edit of the type changes in the meaning of its values although the scheme stays,
         so that values of both are added up; None if nothing."""
         return None
-
-    def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float | None:
-        """The mechanism's total variance over the least possible; None where that is not known."""
-        return None

@@ -275,9 +275,6 @@ class Pair(MetricType):
         one, two = self.shape
         return SubsetSelection.design(one * two, epsilon)
 
-    def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
-        return 1.0
-
     def combines(self, before: MetricType) -> str:
         if isinstance(before, Pair) and before.values == self.values:
             return "combine both schemes"

@@ -51,12 +51,6 @@ class Closed(_Texts):
 
         return choose(len(self.values), epsilon, memo_epsilon, salt=metric)[1]
 
-    def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
-        from deniable.protocol.mechanisms.choice import loss
-
-        assert isinstance(mechanism, FrequencyOracle)
-        return loss(mechanism, len(self.values), epsilon)
-
     @cached_property
     def places(self) -> dict[str, int]:
         """The place of each value in the list, from 0."""
