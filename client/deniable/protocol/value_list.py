@@ -120,19 +120,22 @@ def value_texts(texts: Sequence[str], source: str) -> list[str]:
     """
     if not texts:
         raise ValueListError(source, None, _NONE)
-    lines: dict[str, int] = {}
+    values = []
     for number, text in enumerate(texts, 1):
         try:
-            first = lines.setdefault(value_text(text), number)
+            values.append(value_text(text))
         except ValueError as error:
             mistake = CodedMessage("no_text", "{mistake}; remove it", mistake=str(error))
             raise ValueListError(source, number, mistake) from None
+    lines: dict[str, int] = {}
+    for number, value in enumerate(values, 1):
+        first = lines.setdefault(value, number)
         if first != number:
             mistake = CodedMessage(
                 "repeated", "repeats line {line}; remove one of the two", line=first
             )
             raise ValueListError(source, number, mistake)
-    return list(lines)
+    return values
 
 
 def read_values(path: str | Path) -> list[str]:
