@@ -26,7 +26,7 @@ import numpy as np
 from common.peers import Request, ask
 from common.tables import Cell, Goal, Measured, Table, cpu_seconds, number, run
 from deniable import Scheme
-from deniable.protocol.mechanisms import AUTO, design, total_variance
+from deniable.protocol.mechanisms import AUTO, design
 from deniable.protocol.mechanisms.choice import loss
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import oracle_analysis, sample_tally
@@ -65,7 +65,7 @@ def category(size: int, epsilon: float) -> Scheme:
 def optimum(size: int, epsilon: float) -> float:
     """The least possible n times total variance."""
     best = SubsetSelection.design(size, epsilon)
-    return float(total_variance(best.p, best.q, size))
+    return float(best.total_variance(size))
 
 
 def measured(ratios: list[float], values: int) -> Measured:

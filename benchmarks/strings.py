@@ -24,7 +24,7 @@ from common.tables import Cell, Measured, Table, cpu_seconds, run
 from deniable import Scheme
 from deniable.protocol.mechanisms import AUTO, design
 from deniable.protocol.mechanisms.hashed import CountMeanSketch, HadamardCountMeanSketch
-from deniable.protocol.mechanisms.prefix_tree import PrefixTree
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree, head
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.analyses.discovery.prefix_tree import LEVEL
@@ -94,9 +94,9 @@ def seen(crowd: Crowd, code: PrefixTree, n: int, prior: Prior, seed: int) -> See
     heads: dict[bytes, int] = {}
     held: dict[bytes, int] = {}
     for place, (text, count) in enumerate(zip(crowd.texts, counts.tolist(), strict=True)):
-        head = code.head(text)
-        heads.setdefault(head, place)
-        held[head] = held.get(head, 0) + count
+        cut = head(text, code.levels)
+        heads.setdefault(cut, place)
+        held[cut] = held.get(cut, 0) + count
     part = Part(tally, Scheme("discovery", code, ()), None, Participation.evenly(tally))
     finds = find_strings([part], Rule(), prior=prior).finds
     true = [heads[each.head] for each in finds if held.get(each.head)]

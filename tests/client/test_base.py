@@ -7,8 +7,10 @@ import pytest
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below, log_above
-from deniable.protocol.mechanisms import Packing, Row, limits, total_variance
+from deniable.protocol.mechanisms import Packing, Row, limits
+from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 
 
 @pytest.mark.parametrize(
@@ -39,9 +41,8 @@ def test_bytes_of_a_report(row, size):
 
 def test_total_variance_is_that_of_the_paper():
     """[p(1-p) + (d-1) q(1-q)] / (p-q)**2, exactly."""
-    assert total_variance(Fraction(1, 2), Fraction(1, 4), 5) == (
-        Fraction(1, 4) + 4 * Fraction(3, 16)
-    ) * Fraction(16)
+    oracle = UnaryEncoding(5, ONE // 2, ONE // 4)
+    assert oracle.total_variance(5) == (Fraction(1, 4) + 4 * Fraction(3, 16)) * Fraction(16)
 
 
 def test_odds_are_within_what_was_declared():
@@ -75,8 +76,8 @@ def test_epsilons_are_logarithms_of_odds():
 @pytest.mark.parametrize(
     ("check", "arguments", "lowest", "highest", "below", "above"),
     [
-        (limits.check_size, ("m",), 2, limits.MAX_CELLS, 1, limits.MAX_CELLS + 1),
-        (lambda size: limits.check_size("m", size, 10), (), 2, 10, 1, 11),
+        (UnaryEncoding.check_size, (), 2, limits.MAX_CELLS, 1, limits.MAX_CELLS + 1),
+        (lambda size: UnaryEncoding.check_size(size, 10), (), 2, 10, 1, 11),
         (limits.check_epsilon, (), 1e-9, 10.0, 0.0, 10.000001),
         (limits.check_epsilon, (), 0.5, 1.0, -0.5, math.inf),
         (limits.check_epsilon, (), 0.5, 1.0, -1.0, math.nan),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deniable.protocol.mechanisms import design, total_variance
+from deniable.protocol.mechanisms import design
 from deniable.protocol.mechanisms.choice import (
     MAX_REPORT_BYTES,
     choose,
@@ -77,5 +77,5 @@ def test_what_is_taken_with_memory_is_explained(size, epsilon, lifetime, name, r
     assert (built.name, why) == (name, reason)
     assert built.require_within(epsilon, lifetime) is built
     least = SubsetSelection.design(size, epsilon)
-    bound = total_variance(least.p, least.q, size)
-    assert loss(built, size, epsilon) == float(total_variance(built.p, built.q, size) / bound)
+    bound = least.total_variance(size)
+    assert loss(built, size, epsilon) == float(built.total_variance(size) / bound)

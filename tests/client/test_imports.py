@@ -107,7 +107,7 @@ def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path, name):
     assert "sqlite3" in modules
     assert not modules & (NETWORK | TOOLS | HEAVY | {"deniable.device.transport"})
     assert parts(modules, "deniable.protocol.mechanisms") <= MECHANISMS
-    assert parts(modules, "deniable.protocol.types") == {"base", "closed"}
+    assert parts(modules, "deniable.protocol.types") == {"base", "texts"}
     reads_toml = {"tomllib", "deniable.protocol.toml_lines"}
     assert modules & reads_toml == (reads_toml if name == "metrics.toml" else set())
 

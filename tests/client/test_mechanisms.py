@@ -39,8 +39,8 @@ from deniable.protocol.mechanisms.hashed import (
 )
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable.protocol.mechanisms.prefix_tree import PrefixTree
+from deniable.protocol.mechanisms.number_range import NumberRange, Numeric
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree, head
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
@@ -147,6 +147,9 @@ CLOSED = {
 }
 """Those over a closed domain. Over an open one, q is an average over hash functions."""
 
+NUMERIC = {name: each for name, each in SMALL.items() if isinstance(each[0], Numeric)}
+
+numbers = pytest.mark.parametrize(("mechanism", "items"), NUMERIC.values(), ids=NUMERIC)
 oracles = pytest.mark.parametrize(("mechanism", "items"), ORACLES.values(), ids=ORACLES)
 small = pytest.mark.parametrize(("mechanism", "items"), SMALL.values(), ids=SMALL)
 closed = pytest.mark.parametrize(("mechanism", "items"), CLOSED.values(), ids=CLOSED)
@@ -189,6 +192,20 @@ def test_largest_likelihood_ratio_is_the_odds(mechanism, items):
         likelihoods = [mechanism.likelihood(report, item) for item in items]
         worst = max(worst, max(likelihoods) / min(likelihoods))
     assert worst == mechanism.odds
+
+
+@numbers
+def test_a_report_favours_its_likeliest_numbers(mechanism, items):
+    """The spans of a report rise, do not touch, and hold the positions that none surpasses."""
+    for report in itertools.islice(reports(mechanism), 0, None, 7):
+        spans = mechanism.favoured(report)
+        ends = [end for span in spans for end in span]
+        assert ends == sorted(ends)
+        assert all(lower.last + 1 < upper.first for lower, upper in itertools.pairwise(spans))
+        chances = {item: mechanism.likelihood(report, item) for item in {*items, *ends}}
+        most = max(chances.values())
+        likeliest = {item for item, chance in chances.items() if chance == most}
+        assert likeliest == {n for n in chances if any(low <= n <= high for low, high in spans)}
 
 
 @oracles
@@ -360,7 +377,7 @@ def test_vectors(name, case):
             for row, cell in each["cells"]:
                 assert f"{mechanism.cell(row, each['item']):x}" == cell
         if isinstance(mechanism, PrefixTree):
-            assert mechanism.head(each["item"]).hex() == each["head"]
+            assert head(each["item"], mechanism.levels, mechanism.alphabet).hex() == each["head"]
             rows = range(mechanism.levels + 1)
             assert [mechanism.place(row, each["item"]) for row in rows] == each["places"]
         for report in each["reports"]:

@@ -20,7 +20,6 @@ from deniable.protocol.mechanisms import (
     Memoizing,
     Report,
     design,
-    total_variance,
 )
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
@@ -165,7 +164,7 @@ def test_the_subset_size_is_the_best_that_a_lifetime_allows():
                 other = MemoizedSubsetSelection.design(size, epsilon, lifetime, k=k)
             except SchemeError:
                 continue
-            variances[k] = total_variance(other.p, other.q, size)
+            variances[k] = other.total_variance(size)
         assert variances[chosen.k] == min(variances.values())
 
 

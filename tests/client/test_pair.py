@@ -24,11 +24,11 @@ def declared(plans=PLANS, of=("plan", "dark_mode"), more=""):
     """A pair, with the metrics that it may be of."""
     text = metrics_toml(
         plan={"type": "category", "values": plans},
+        plan_by_mode={"type": "pair", "of": of},  # a pair may stand before its metrics
         dark_mode={},
         seconds={"type": "number", "low": 0, "high": 60, "ask": "mean"},
-        plan_by_mode={"type": "pair", "of": of},
     )
-    return Registry.parse(text + more)
+    return Registry.parse(text.replace("[metrics.dark_mode]", f"{more}\n[metrics.dark_mode]"))
 
 
 @pytest.mark.parametrize(("size", "fine"), [(30, True), (31, False)])

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from deniable.protocol.mechanisms import MAX_CELLS, total_variance
+from deniable.protocol.mechanisms import MAX_CELLS
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.randomness import PRECISION
 
@@ -59,5 +59,5 @@ def test_design_has_the_least_variance(size, epsilon):
 
     primes = [number for number in range(2, 500) if all(number % k for k in range(2, number))]
     space = ProjectiveGeometry.design(size, epsilon)
-    chosen = float(total_variance(space.p, space.q, size))
+    chosen = float(space.total_variance(size))
     assert chosen <= min(map(variance, primes)) * (1 + 1e-9)

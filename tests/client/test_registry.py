@@ -103,7 +103,7 @@ def test_limits_of_values(tmp_path, monkeypatch):
     assert category(["a", longest]).values == ("a", longest)
     with pytest.raises(RegistryError, match=f"is longer than {MAX_VALUE_BYTES} bytes"):
         category(["a", f"{longest}e"])
-    monkeypatch.setattr("deniable.protocol.types.closed.MAX_VALUES", 100)
+    monkeypatch.setattr("deniable.protocol.types.texts.MAX_VALUES", 100)
     (tmp_path / "words.txt").write_text("\n".join(f"{n:x}" for n in range(101)))
     with pytest.raises(RegistryError, match="from 2 to 100 values"):
         Registry.parse(LISTED, folder=tmp_path)

@@ -42,18 +42,14 @@ def frozen(cls: type[_Class]) -> type[_Class]:
         name for name, kind in cls.__annotations__.items() if not kind.startswith("ClassVar")
     )
     defaults = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
-    required = frozenset(names).difference(defaults)
+    whole = set(names)
     completes = hasattr(cls, "__post_init__")
-    told = ", ".join(name if name in required else f"{name}=..." for name in names)
+    told = ", ".join(f"{name}=..." if name in defaults else name for name in names)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        values = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
-        if (
-            len(values) != len(names)
-            or len(args) > len(names)
-            or not required.issubset(values)
-            or not kwargs.keys().isdisjoint(names[: len(args)])
-        ):
+        placed = dict(zip(names, args, strict=False))
+        values = {**defaults, **placed, **kwargs}
+        if len(args) > len(names) or placed.keys() & kwargs.keys() or values.keys() != whole:
             raise TypeError(f"{cls.__name__}() takes {told}")
         self.__dict__.update(values)
         if completes:

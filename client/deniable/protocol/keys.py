@@ -92,12 +92,3 @@ DEFAULTS = (
     "keep",
 )
 """The keys of [defaults]. Not the epsilons, which each metric must state."""
-SCHEME_KEYS = (
-    "type",
-    "epsilon",
-    "lifetime_epsilon",
-    "memo_epsilon",
-    "longitudinal",
-    "mechanism",
-)
-"""What a metric's mechanism is made from, beside what its type takes."""

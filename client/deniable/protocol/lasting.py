@@ -142,12 +142,8 @@ def remedies(
         if "window" in changed and windowed:
             continue
         made = dataclasses.replace(metric, **changed, compiled=None)
-        if made.longitudinal == "memoize" and not (
-            made.epsilon < made.memo_limit and made.type.mechanisms(memoize=True)
-        ):
-            continue
         try:
-            made.scheme  # noqa: B018  (builds the mechanism)
+            made.scheme  # noqa: B018  (builds the mechanism, if the metric can have it)
         except SchemeError:
             continue
         with_it = dataclasses.replace(registry, metrics={**registry.metrics, metric.name: made})

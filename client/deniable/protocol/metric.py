@@ -11,6 +11,7 @@ from deniable.protocol.errors import MetricError
 from deniable.protocol.frozen import frozen
 from deniable.protocol.keep import FOREVER, Keep
 from deniable.protocol.mechanisms import AUTO, Mechanism, Memoizing
+from deniable.protocol.mechanisms.limits import check_memo_epsilon
 from deniable.protocol.scheme import Scheme
 from deniable.protocol.segments import Segment
 from deniable.protocol.types import Aggregate, MetricType, Value
@@ -82,11 +83,14 @@ class Metric:
             SchemeError: the mechanism cannot be built within `epsilon`, or its memos within
                 `memo_epsilon`.
         """
-        memo_epsilon = self.memo_limit if self.longitudinal == "memoize" else None
-        if self.compiled is None:
-            mechanism = self.type.design(self.mechanism, self.name, self.epsilon, memo_epsilon)
-        else:
-            mechanism = self.compiled.require_within(self.epsilon, memo_epsilon)
+        memo_epsilon = None
+        if self.longitudinal == "memoize":
+            memo_epsilon = self.memo_limit
+            check_memo_epsilon(self.epsilon, memo_epsilon, self.memo_key)
+        mechanism = self.compiled or self.type.design(
+            self.mechanism, self.name, self.epsilon, memo_epsilon
+        )
+        mechanism.require_within(self.epsilon, memo_epsilon)
         return Scheme(self.type.name, mechanism, self.type.values, self.segments)
 
     @cached_property
@@ -113,6 +117,11 @@ class Metric:
     def memo_limit(self) -> float:
         """What one memo reveals at most, if there are memos."""
         return self.lifetime_epsilon if self.memo_epsilon is None else self.memo_epsilon
+
+    @property
+    def memo_key(self) -> str:
+        """The key that says so."""
+        return "lifetime_epsilon" if self.memo_epsilon is None else "memo_epsilon"
 
     def normalize(self, value: Value) -> str:
         """The text that a recorded value waits as, until its window ends.

@@ -9,32 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import Any, cast
+from typing import Any
 
-from deniable.protocol.checks import is_number
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.keep import mistakes, read_keep
-from deniable.protocol.keys import (
-    COMMON_KEYS,
-    REQUIRED,
-    SCHEME_KEYS,
-    all_keys,
-)
-from deniable.protocol.mechanisms import (
-    MAX_MEMO_EPSILON,
-    Mechanism,
-    Memoizing,
-    no_mechanism,
-    rebuild,
-)
+from deniable.protocol.keys import COMMON_KEYS, REQUIRED, all_keys
+from deniable.protocol.mechanisms import Mechanism, Memoizing, no_mechanism, rebuild
 from deniable.protocol.metric import Metric
-from deniable.protocol.segments import (
-    LEAST_REPORTS,
-    MAX_COMBINATIONS,
-    MAX_SEGMENTS,
-    Segment,
-    combinations,
-)
+from deniable.protocol.segments import LEAST_REPORTS, MAX_SEGMENTS, Segment, combinations
 from deniable.protocol.types import TYPES, Context, MetricType, Table
 
 _BUILT_FROM = (
@@ -51,6 +33,9 @@ _BUILT_FROM = (
 """What a compiled metric cannot be read without. That it holds everything else is seen when it is
 compared with what compiling it gives (`Registry.from_document`)."""
 
+
+_SHAPING = ("longitudinal", "memo_epsilon", "mechanism")
+"""Where one of these is wrong, another mechanism than the intended one would be built."""
 
 _ALSO_NULL = ("values", "other")
 """The keys of which null is not the same as nothing. Others are null or empty where they are not
@@ -94,7 +79,9 @@ class MetricReading:
         }
 
     def report(self, key: str | None, message: str) -> None:
+        """Tell what is wrong with a key, and forget what it holds."""
         self._refused.add(key)
+        self.settings.pop(str(key), None)
         self._report_to(key, message)
 
     def read(self) -> Metric | None:
@@ -102,62 +89,62 @@ class MetricReading:
         self._check_keys()
         metric_type = None if self.kind is None else self._type(self.kind)
         self._check_epsilons()
-        self._check_participation()
+        if "one_in" in self.settings and self.settings.get("sample_rate", 1) != 1:
+            self.report(
+                "one_in",
+                "and sample_rate both say in which windows a device takes part: remove one. A "
+                "sample_rate of [defaults] is lifted by sample_rate = 1",
+            )
         if self._compiled is None:
             self._check_mechanism()
         counted_by = self._segments()
         # The mechanism is built even if other keys are wrong, to report all mistakes at once.
-        good = {key: value for key, value in self.settings.items() if key not in self._refused}
         metric = None
-        needed = good.keys() >= {"epsilon", "lifetime_epsilon"}
-        if metric_type is not None and needed and self._refused.isdisjoint(SCHEME_KEYS):
-            metric = self._build(good, metric_type, counted_by)
+        needed = self.settings.keys() >= {"epsilon", "lifetime_epsilon"}
+        if metric_type is not None and needed and self._refused.isdisjoint(_SHAPING):
+            metric = self._build(metric_type, counted_by)
         if metric is not None:
             self._check_built(metric)
         return None if self._refused else metric
 
     def _check_keys(self) -> None:
+        for key in REQUIRED if self._compiled is None else ():
+            if key not in self.settings:
+                self.report(None, f"lacks {key}")
         for key, value in self._table.items():
             check = self._known.get(key)
             if check is None:
                 self.report(key, f"is unknown; a metric may hold {', '.join(self._known)}")
             elif wrong := check(value):
                 self.report(key, wrong)
-        for key in REQUIRED if self._compiled is None else ():
-            if key not in self.settings:
-                self.report(None, f"lacks {key}")
 
     def _type(self, kind: type[MetricType]) -> MetricType | None:
-        """The type as the table declares it, if it may be asked for with what was given."""
-        settings = self.settings
+        """The type as the table declares it, if all keys that it reads are of their form."""
+        settings, usual = self.settings, kind.aggregates[0]
         for key in [each for each in self._table if each in self._known]:
             if key in kind.foreign or (key not in COMMON_KEYS and key not in kind.keys):
                 why = f": {kind.foreign[key]}" if key in kind.foreign else ""
                 self.report(key, f"does not belong to a {kind.name}{why}")
-        if settings.get("aggregate", kind.aggregates[0]) not in kind.aggregates:
+        if settings.get("aggregate", usual) not in kind.aggregates:
             choices = ", ".join(kind.aggregates)
             self.report("aggregate", f"of a {kind.name} must be one of {choices}")
-        elif (
-            settings.get("answer") == "at_once"
-            and settings.get("aggregate", kind.aggregates[0]) != "first"
-        ):
+        elif settings.get("answer") == "at_once" and settings.get("aggregate", usual) != "first":
             self.report(
                 "answer",
                 "is at_once, so the first value of a window is the one that counts: set "
                 'aggregate = "first"',
             )
-        read = kind.read(Table(settings, self.report, self._context))
-        if kind.no_memos and settings.get("longitudinal") == "memoize":
-            self.report("longitudinal", f"is memoize, but {kind.no_memos}")
+        said = str(settings.get("longitudinal"))
+        if said in kind.misfits:
+            self.report("longitudinal", f"is {said}, but {kind.misfits[said]}")
+        if not self._refused.isdisjoint(kind.keys):
             return None
-        return read
+        return kind.read(Table(settings, self.report, self._context))
 
     def _segments(self) -> tuple[Segment, ...]:
         """The segments that a metric names, if it may be counted by them."""
         settings, declared = self.settings, self._context.segments
         names = settings.get("segments", [])
-        if COMMON_KEYS["segments"](names):
-            return ()
         if len(names) > MAX_SEGMENTS or len(set(names)) < len(names):
             self.report("segments", f"must name {MAX_SEGMENTS} different segments at most")
             return ()
@@ -168,16 +155,7 @@ class MetricReading:
                     "segments",
                     f"names {name!r}, which is not declared: write [segments.{name}]{known}",
                 )
-        found = tuple(each for name in names if (each := declared.get(name)) is not None)
-        count = combinations(found)
-        if count > MAX_COMBINATIONS:
-            self.report(
-                "segments",
-                f"has {count} combinations, above the limit of {MAX_COMBINATIONS}: drop a segment, "
-                "or group values",
-            )
-            return ()
-        return found
+        return tuple(each for name in names if (each := declared.get(name)) is not None)
 
     def _check_built(self, metric: Metric) -> None:
         """What can be seen where everything else is right."""
@@ -197,52 +175,35 @@ class MetricReading:
 
     def _check_epsilons(self) -> None:
         settings = self.settings
-        epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
-        memo, memoize = settings.get("memo_epsilon"), settings.get("longitudinal") == "memoize"
-        if memo is not None and not memoize:
+        if "memo_epsilon" in settings and not self._memoizes():
             self.report(
                 "memo_epsilon",
                 'limits what one memo reveals: set longitudinal = "memoize", or remove it',
             )
-        if not (is_number(epsilon) and is_number(lifetime)) or not (
-            memo is None or is_number(memo)
-        ):
+        epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
+        if epsilon is None or lifetime is None:
             return
-        epsilon, lifetime = cast(float, epsilon), cast(float, lifetime)
+        memo = settings.get("memo_epsilon")
         if lifetime < epsilon:
             self.report(
                 "lifetime_epsilon",
                 f"is {lifetime}, below epsilon {epsilon}: the device could never report",
             )
-        elif memoize and not epsilon < (lifetime if memo is None else memo) <= MAX_MEMO_EPSILON:
-            key = "lifetime_epsilon" if memo is None else "memo_epsilon"
-            self.report(
-                key,
-                f"is {settings[key]}: with memos it limits what one memo reveals, so it must be "
-                f"above epsilon {epsilon} and at most {MAX_MEMO_EPSILON:g}",
-            )
-        elif memoize and memo is not None and memo > lifetime:
+        elif memo is not None and memo > lifetime:
             self.report(
                 "memo_epsilon",
                 f"is {memo}, above lifetime_epsilon {lifetime}: the device could never report",
             )
 
-    def _check_participation(self) -> None:
-        settings = self.settings
-        if "one_in" in settings and settings.get("sample_rate", 1) != 1:
-            self.report(
-                "one_in",
-                "and sample_rate both say in which windows a device takes part: remove one. A "
-                "sample_rate of [defaults] is lifted by sample_rate = 1",
-            )
+    def _memoizes(self) -> bool:
+        return bool(self.settings.get("longitudinal") == "memoize")
 
     def _check_mechanism(self) -> None:
         """Whether there is such a mechanism, for this type and with or without memory."""
-        kind, name = self.kind, self.settings.get("mechanism")
-        memoize = self.settings.get("longitudinal") == "memoize"
-        if kind is None or not isinstance(name, str) or not name.strip():
+        name, memoize = self.settings.get("mechanism"), self._memoizes()
+        if self.kind is None or name is None:
             return
-        known, others = (kind.mechanisms(memoize=each) for each in (memoize, not memoize))
+        known, others = (self.kind.mechanisms(memoize=each) for each in (memoize, not memoize))
         if name in known:
             return
         if name in others:
@@ -252,19 +213,14 @@ class MetricReading:
         else:
             self.report("mechanism", no_mechanism(name, known))
 
-    def _build(
-        self,
-        settings: Mapping[str, Any],
-        metric_type: MetricType,
-        segments: tuple[Segment, ...],
-    ) -> Metric | None:
+    def _build(self, metric_type: MetricType, segments: tuple[Segment, ...]) -> Metric | None:
         """The metric, if its mechanism can be built; keys that are missing are left empty."""
+        settings = self.settings
         empty = {"description": "", "owner": "", "expires": date.max}
-        plain = {key: value for key, value in settings.items() if key in COMMON_KEYS}
         made: dict[str, Any] = {
             "aggregate": metric_type.aggregates[0],
             **empty,
-            **plain,
+            **{key: value for key, value in settings.items() if key in COMMON_KEYS},
             "name": self.name,
             "type": metric_type,
             "epsilon": float(settings["epsilon"]),
@@ -285,16 +241,20 @@ class MetricReading:
 
     def _cause(self, code: str, metric: Metric) -> str:
         """The key that is to blame where no mechanism can be built, by the code of the error."""
-        if code == "segment_cells":
-            return "segments"
+        causes = {
+            "segment_combinations": "segments",
+            "segment_cells": "segments",
+            "mean_without_memos": "longitudinal",
+            "memo_range": metric.memo_key,
+        }
+        if code in causes:
+            return causes[code]
         if self._compiled is not None:
             causes = {"above_epsilon": "epsilon", "above_lifetime": "memo_epsilon"}
             return causes.get(code, "values")
         if "mechanism" in self.settings:
             return "mechanism"
-        if metric.longitudinal == "fresh":
-            return "epsilon"
-        return "lifetime_epsilon" if metric.memo_epsilon is None else "memo_epsilon"
+        return "epsilon" if metric.longitudinal == "fresh" else metric.memo_key
 
 
 def declared(

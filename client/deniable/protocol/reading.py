@@ -13,22 +13,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from deniable.protocol import keys
 from deniable.protocol.checks import line, positive
 from deniable.protocol.errors import Problem, RegistryError
-from deniable.protocol.keys import (
-    APP,
-    COMMON_KEYS,
-    DEFAULTS,
-    FORMAT,
-    MAX_LIFETIME_EPSILON,
-    NAME,
-    PEOPLE_KEYS,
-    TOP_KEYS,
-    reserved,
-)
 from deniable.protocol.metric_reading import MetricReading, declared
 from deniable.protocol.segments import SEGMENT_KEYS, Segment, identifying, read_segment
-from deniable.protocol.types import Context, joins
+from deniable.protocol.types import Context
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,42 +140,37 @@ class _Reading:
         Raises:
             RegistryError: there are problems.
         """
-        fields = self._read() if self._is_of_this_version() else {}
+        key, version, advice = "schema", SCHEMA, f"write `schema = {SCHEMA}` at the top"
+        if self._compiled:
+            key, version, advice = "format", keys.FORMAT, "compile metrics.toml with this version"
+        found = self._document.get(key)
+        wrong = type(found) is not int or found != version
+        if wrong:
+            self._at()(key, f"must be {version}: {advice}")
+        # Another format has other keys, so complaints about these would mislead.
+        fields = {} if wrong and self._compiled else self._read()
         if self._problems:
             self._problems.sort(key=lambda problem: problem.line or 0)
             raise RegistryError(self._problems, self._source)
         return {**fields, "source": self._source}
 
-    def _is_of_this_version(self) -> bool:
-        """Whether the document has the keys that are known here. Another format has others, so
-        complaints about these would mislead."""
-        key, version = ("format", FORMAT) if self._compiled else ("schema", SCHEMA)
-        found, report = self._document.get(key), self._at()
-        if type(found) is int and found == version:
-            return True
-        if self._compiled:
-            report(key, f"must be {FORMAT}: compile metrics.toml with this version")
-            return False
-        report(key, f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
-        return True
-
     def _read(self) -> dict[str, Any]:
         document, report = self._document, self._at()
         for key in document:
-            if key not in TOP_KEYS and not self._compiled:
+            if key not in keys.TOP_KEYS and not self._compiled:
                 report(key, "is unknown here; a metric belongs under [metrics.NAME]")
         app = document.get("app")
-        if not (isinstance(app, str) and APP.fullmatch(app)):
+        if not (isinstance(app, str) and keys.APP.fullmatch(app)):
             report(
                 "app",
                 'must name the app, like app = "editor": a lower-case letter and up to 63 more of '
                 "a-z, 0-9, _ and -",
             )
-        for key in PEOPLE_KEYS:
+        for key in keys.PEOPLE_KEYS:
             if key in document and (wrong := line(document[key])):
                 report(key, wrong)
         cap = document.get("lifetime_epsilon")
-        if cap is not None and (wrong := positive(MAX_LIFETIME_EPSILON)(cap)):
+        if cap is not None and (wrong := positive(keys.MAX_LIFETIME_EPSILON)(cap)):
             report("lifetime_epsilon", wrong)
         segments = self._read_segments()
         return {
@@ -193,7 +178,7 @@ class _Reading:
             "metrics": self._read_metrics(self._defaults(), segments),
             "lifetime_epsilon": cap,
             "segments": {name: each for name, each in segments.items() if each is not None},
-            **{key: document.get(key) for key in PEOPLE_KEYS},
+            **{key: document.get(key) for key in keys.PEOPLE_KEYS},
         }
 
     def _defaults(self) -> dict[str, Any]:
@@ -203,9 +188,9 @@ class _Reading:
             return {}
         good = {}
         for key, value in defaults.items():
-            if key not in DEFAULTS:
-                report(key, f"has no default; [defaults] may hold {', '.join(DEFAULTS)}")
-            elif wrong := COMMON_KEYS[key](value):
+            if key not in keys.DEFAULTS:
+                report(key, f"has no default; [defaults] may hold {', '.join(keys.DEFAULTS)}")
+            elif wrong := keys.COMMON_KEYS[key](value):
                 report(key, wrong)
             else:
                 good[key] = value
@@ -224,8 +209,8 @@ class _Reading:
         }
         found: dict[str, Metric] = {}
         context = Context(self._folder, defaults, segments, kinds, found)
-        # A metric that joins others is read after them.
-        for name in sorted(tables, key=lambda each: joins(kinds[each])):
+        # A pair is read after the metrics that it is of.
+        for name in sorted(tables, key=lambda each: kinds[each] == "pair"):
             metric = self._read_metric(name, tables[name], context)
             if metric is not None:
                 found[name] = metric
@@ -233,7 +218,7 @@ class _Reading:
 
     def _read_metric(self, name: str, table: Any, context: Context) -> Metric | None:
         report = self._at("metrics", name)
-        named = NAME.fullmatch(name) is not None
+        named = keys.NAME.fullmatch(name) is not None
         if not named:
             report(None, f"a metric's name is {_NAME_FORM}")
         if not isinstance(table, dict):
@@ -258,9 +243,9 @@ class _Reading:
 
     def _read_segment(self, name: str, table: Any) -> Segment | None:
         report = self._at("segments", name)
-        if not NAME.fullmatch(name):
+        if not keys.NAME.fullmatch(name):
             report(None, f"a segment's name is {_NAME_FORM}")
-        elif not self._compiled and reserved(name):
+        elif not self._compiled and keys.reserved(name):
             report(None, "is a key of the registry itself: give the segment another name")
         elif name in (self._document.get("metrics") or ()):
             report(

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from deniable.protocol.coded_message import counted
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import MAX_CELLS, FrequencyOracle, Mechanism, Row, rebuild
@@ -72,9 +71,13 @@ class Scheme:
             raise SchemeError(f"the scheme names {len(values)} values for a mechanism over {size}")
         count = combinations(self.segments)
         if len(self.segments) > MAX_SEGMENTS or count > MAX_COMBINATIONS:
-            raise SchemeError(
-                f"{counted(len(self.segments), 'segment')} have {count:,} combinations; a metric "
-                f"may have {MAX_SEGMENTS} segments and {MAX_COMBINATIONS} combinations together"
+            raise SchemeError.of(
+                "segment_combinations",
+                "the segments have {count:,} combinations; a metric may have {segments} segments, "
+                "and {most} combinations: drop a segment, or group values",
+                count=count,
+                segments=MAX_SEGMENTS,
+                most=MAX_COMBINATIONS,
             )
         if count > 1 and (cells := sum(row.width for row in self.rows)) > MAX_CELLS:
             raise SchemeError.of(

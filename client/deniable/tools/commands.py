@@ -17,7 +17,8 @@ from deniable.device.sent import OwnerLanguage
 from deniable.protocol import windows
 from deniable.protocol.errors import Problem, RegistryError, Severity
 from deniable.protocol.lasting import Lasting, lasting, remedies, today
-from deniable.protocol.mechanisms import AUTO, MAX_MEMO_EPSILON
+from deniable.protocol.mechanisms import AUTO, MAX_MEMO_EPSILON, FrequencyOracle
+from deniable.protocol.mechanisms.choice import loss
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
 from deniable.tools import edits, sent_command
@@ -339,10 +340,11 @@ def _explanation(metric: Metric) -> str:
     else:
         memo = metric.memo_limit if metric.longitudinal == "memoize" else None
         reason = metric.type.explain(metric.name, metric.epsilon, memo)
-    loss = metric.type.loss(metric.scheme.mechanism, metric.epsilon)
-    if loss is None:
+    mechanism = metric.scheme.mechanism
+    if not metric.values or not isinstance(mechanism, FrequencyOracle):
         return f"{reason}."
-    return f"{reason}. Its variance is {loss:.3f} times the least possible."
+    lost = loss(mechanism, len(metric.values), metric.epsilon)
+    return f"{reason}. Its variance is {lost:.3f} times the least possible."
 
 
 def _facts(registry: Registry) -> list[dict[str, Any]]:

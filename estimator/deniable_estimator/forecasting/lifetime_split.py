@@ -44,7 +44,7 @@ from deniable.protocol.mechanisms.number_range import Histogram
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
-from deniable_estimator.forecasting.number_forecast import edge_variance, mean_variance
+from deniable_estimator.forecasting.number_forecast import mean_variance
 
 MOST_EPSILON = 3.0
 """The largest epsilon of one report that is proposed. After one such report a 50/50 guess is right
@@ -103,7 +103,7 @@ def report_variance(mechanism: Mechanism[Any], share: float) -> Variance:
     if isinstance(mechanism, SlidingWindow):
         return Variance(mean_variance(mechanism), 1 / 3)
     if isinstance(mechanism, Histogram):
-        return Variance(edge_variance(mechanism), 1 / 4)
+        return Variance(mechanism.edge_variance, 1 / 4)
     raise TypeError(f"{mechanism.name} has no known variance")
 
 

@@ -5,7 +5,7 @@ With n reports, standard error = sqrt(V / n); V is the variance that one report 
 * Mean, from a sliding window: V is its largest over the range, in units of half the range squared,
   times the square of half the range. It holds for the noise and the rounding; how much the numbers
   of the devices themselves differ adds to it what they differ less than that worst case.
-* Share below an edge, from a mechanism with cells: V is its `edge_variances`.
+* Share below an edge, from a mechanism with cells: V is its `edge_variance`.
 * Quantile p has an upper limit (95%) if the share below `high` may be known to be p or more:
   if z sqrt(V / n) < 1 - p, so from n = z**2 V / (1-p)**2 on. V is the average over all edges.
 """
@@ -69,15 +69,9 @@ def mean_std_error(window: SlidingWindow, reports: float) -> float:
     return math.sqrt(mean_variance(window) / reports) * extent(window.range) / 2
 
 
-def edge_variance(histogram: Histogram) -> float:
-    """That of the share below an edge, on average over the edges."""
-    variances = histogram.edge_variances()
-    return math.fsum(variances) / len(variances)
-
-
 def reports_for_quantile(histogram: Histogram, quantile: float) -> int:
     """With how many reports a quantile begins to have an upper limit; take four times as many."""
-    return math.ceil(Z**2 * edge_variance(histogram) / (1 - quantile) ** 2)
+    return math.ceil(Z**2 * histogram.edge_variance / (1 - quantile) ** 2)
 
 
 def number_forecast(metric: Metric, reports: float) -> CodedMessage | None:

@@ -46,7 +46,6 @@ from deniable_estimator.forecasting.lifetime_split import TWOFOLD, better_split
 from deniable_estimator.forecasting.number_forecast import (
     QUANTILES,
     Z,
-    edge_variance,
     mean_half_width,
     mean_std_error,
     number_forecast,
@@ -297,7 +296,7 @@ def _shown(metric: Metric) -> tuple[str, Callable[[float], str]]:
         subject = "the mean, as a part of its range, to"
         return subject, lambda n: _width(mean_half_width(mechanism, n))
     if isinstance(mechanism, Histogram):
-        variance = edge_variance(mechanism)
+        variance = mechanism.edge_variance
         return "shares below a number to", lambda n: _width(Z * math.sqrt(variance / n))
     oracle, size = metric.scheme.oracle, len(metric.values) or CANDIDATES
     return "shares from", lambda n: _share(

@@ -17,9 +17,8 @@ from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHist
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable.protocol.types.closed import Boolean, Category
 from deniable.protocol.types.number import Number
-from deniable.protocol.types.string import String
+from deniable.protocol.types.texts import Boolean, Category, String
 from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,

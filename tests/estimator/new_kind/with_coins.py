@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from deniable.protocol import types
-from deniable.protocol.types.closed import Boolean
+from deniable.protocol.types.texts import Boolean
 from deniable_estimator import kinds
 
 

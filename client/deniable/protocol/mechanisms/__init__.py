@@ -21,7 +21,6 @@ from deniable.protocol.mechanisms.base import Memoizing as Memoizing
 from deniable.protocol.mechanisms.base import Packing as Packing
 from deniable.protocol.mechanisms.base import Report as Report
 from deniable.protocol.mechanisms.base import Row as Row
-from deniable.protocol.mechanisms.base import total_variance as total_variance
 from deniable.protocol.mechanisms.limits import MAX_CELLS as MAX_CELLS
 from deniable.protocol.mechanisms.limits import MAX_EPSILON as MAX_EPSILON
 from deniable.protocol.mechanisms.limits import MAX_MEMO_EPSILON as MAX_MEMO_EPSILON
@@ -103,6 +102,19 @@ MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], FrequencyOracle
 lifetime) -> mechanism. The first is what `auto` takes for strings."""
 
 
+_DESIGNS: tuple[tuple[Mapping[str, Callable[..., FrequencyOracle[Any]]], ...], ...] = (
+    (DESIGNS, STRING_DESIGNS),
+    (MEMOIZED_DESIGNS, MEMOIZED_STRING_DESIGNS),
+)
+"""Those by size and those by salt, without memos and with them."""
+
+
+def names(*, closed: bool, memoize: bool) -> tuple[str, ...]:
+    """What `mechanism = "..."` may say, for a closed domain or for strings."""
+    by_size, by_salt = _DESIGNS[memoize]
+    return (AUTO, *(by_size if closed else ()), *(by_salt if memoize or not closed else ()))
+
+
 def no_mechanism(name: str, known: Sequence[str]) -> CodedMessage:
     """What is wrong with a mechanism's name that is not among the known ones."""
     return CodedMessage(
@@ -131,11 +143,10 @@ def design(
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within the epsilons.
     """
-    by_size: Mapping[str, Callable[..., FrequencyOracle[Any]]] = DESIGNS
-    by_salt: Mapping[str, Callable[..., FrequencyOracle[Any]]] = STRING_DESIGNS
+    memoize = memo_epsilon is not None
+    by_size, by_salt = _DESIGNS[memoize]
     limits = [check_epsilon(epsilon)]
     if memo_epsilon is not None:
-        by_size, by_salt = MEMOIZED_DESIGNS, MEMOIZED_STRING_DESIGNS
         check_memo_epsilon(epsilon, memo_epsilon)
         limits.append(memo_epsilon)
     if name == AUTO and size is not None:
@@ -147,9 +158,7 @@ def design(
     elif name in by_size and size is not None:
         made = by_size[name](size, *limits)
     else:
-        sized = by_size if size is not None else ()
-        salted = by_salt if size is None or memo_epsilon is not None else ()
-        raise SchemeError(no_mechanism(name, (AUTO, *sized, *salted)))
+        raise SchemeError(no_mechanism(name, names(closed=size is not None, memoize=memoize)))
     return made.require_within(epsilon, memo_epsilon)
 
 

@@ -13,14 +13,15 @@ The file of a mechanism finds here all that it needs, also the limits and checks
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below, log_above
-from deniable.protocol.mechanisms.limits import Parametrized, check_parameters
+from deniable.protocol.mechanisms.limits import MAX_CELLS, Parametrized, check_parameters
 from deniable.protocol.randomness import PRECISION, Bits, below, system_bits
 
 ONE = 1 << PRECISION
@@ -106,6 +107,44 @@ class Mechanism(Parametrized, ABC, Generic[Item]):
         """
         return cls(*check_parameters(cls.name, parameters, cls.bounds))
 
+    @classmethod
+    def check_size(cls, size: int, largest: int = MAX_CELLS) -> None:
+        """Refuse a number of values over which no mechanism can be built.
+
+        Raises:
+            SchemeError: fewer than two values, or more than `largest`.
+        """
+        if size < 2:
+            raise SchemeError.of(
+                "too_few_values",
+                "{mechanism}: a domain needs at least two values, not {size}",
+                mechanism=cls.name,
+                size=size,
+            )
+        if size > largest:
+            raise SchemeError.of(
+                "too_many_values",
+                "{mechanism}: a domain of {size:,} values is above the limit of {most:,}; merge "
+                'rare values into an `other`, or use type = "string"',
+                mechanism=cls.name,
+                size=size,
+                most=largest,
+            )
+
+    @classmethod
+    def check_threshold(cls, threshold: int, owned: int, columns: int) -> None:
+        """Refuse a chance out of 2**53 of a column that the true value owns, where each value owns
+        so many of the columns.
+
+        Raises:
+            SchemeError: it does not favour the truth, or cannot hide it.
+        """
+        if not owned << PRECISION < threshold * columns < columns << PRECISION:
+            raise SchemeError(
+                f"{cls.name}: threshold {threshold} of 2**{PRECISION} is outside "
+                f"({owned}/{columns}, 1): epsilon would not be positive and finite"
+            )
+
     @abstractmethod
     def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
         """Draw one report for a value. No float takes part."""
@@ -160,6 +199,15 @@ class FrequencyOracle(Mechanism[Item]):
         """
         if not 0 <= item < cast(int, self.size):
             raise ValueError(f"item {item} is outside the domain of {self.size}")
+
+    def total_variance(self, size: int) -> Fraction:
+        """n times the sum of all values' variances, for n reports over `size` values.
+
+        The sum does not depend on the data: [p(1-p) + (d-1) q(1-q)] / (p-q)**2
+        (Ye and Barg, IEEE Trans. Inf. Theory 2018).
+        """
+        p, q = self.p, self.q
+        return (p * (1 - p) + (size - 1) * q * (1 - q)) / (p - q) ** 2
 
 
 class Memoizing(Mechanism[Item]):
@@ -233,10 +281,36 @@ class Memoizing(Mechanism[Item]):
         return super().require_within(epsilon)
 
 
-def total_variance(p: Fraction, q: Fraction, size: int) -> Fraction:
-    """n times the sum of all values' variances, for n reports over `size` values.
+class Channels(Mechanism[Item]):
+    """A mechanism with another one, the *channel*, for each row.
 
-    The sum does not depend on the data: [p(1-p) + (d-1) q(1-q)] / (p-q)**2
-    (Ye and Barg, IEEE Trans. Inf. Theory 2018).
+    A device draws a row whatever its value is, finds the place of the value in that row, and
+    reports the place through the row's channel. The row says nothing about the value, so that one
+    report reveals no more than its channel does.
+
+    Attributes:
+        channels: that of each row; each has a single row.
     """
-    return (p * (1 - p) + (size - 1) * q * (1 - q)) / (p - q) ** 2
+
+    channels: Sequence[Mechanism[int]]
+
+    @abstractmethod
+    def place(self, row: int, item: Item) -> int:
+        """What the channel of a row randomizes in place of a value."""
+
+    def draw(self, bits: Bits) -> int:
+        """The row of a report."""
+        return below(len(self.rows), bits)
+
+    @cached_property
+    def shares(self) -> tuple[Fraction, ...]:
+        """How often each row is drawn."""
+        return (Fraction(1, len(self.rows)),) * len(self.rows)
+
+    def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
+        row = self.draw(bits)
+        return Report(row, self.channels[row].randomize(self.place(row, item), bits).columns)
+
+    def likelihood(self, report: Report, item: Item) -> Fraction:
+        channel, place = self.channels[report.row], self.place(report.row, item)
+        return self.shares[report.row] * channel.likelihood(Report(0, report.columns), place)

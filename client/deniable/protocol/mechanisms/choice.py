@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from deniable.protocol.coded_message import CodedMessage
-from deniable.protocol.mechanisms.base import FrequencyOracle, total_variance
+from deniable.protocol.mechanisms.base import FrequencyOracle
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 
 MAX_REPORT_BYTES = 256
@@ -106,6 +106,4 @@ def loss(mechanism: FrequencyOracle[Any], size: int, epsilon: float) -> float:
     Subset selection with the best k has the least (Ye and Barg, IEEE Trans. Inf. Theory 2018).
     """
     least = SubsetSelection.design(size, epsilon)
-    return float(
-        total_variance(mechanism.p, mechanism.q, size) / total_variance(least.p, least.q, size)
-    )
+    return float(mechanism.total_variance(size) / least.total_variance(size))

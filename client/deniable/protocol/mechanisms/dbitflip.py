@@ -45,7 +45,7 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, Memoizing, Packing, Report, Row
 from deniable.protocol.mechanisms.limits import check_memo_epsilon
-from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, Span, cell_edges
+from deniable.protocol.mechanisms.number_range import Histogram, NumberRange
 from deniable.protocol.randomness import PRECISION, Bits, flips, system_bits
 
 DBITFLIP_CELLS = (4, 16, 64, 256)
@@ -95,7 +95,7 @@ class DBitFlip(Histogram, Memoizing[int]):
                 )
         self.range, self.cells, self.bits = range, cells, bits
         self.memo, self.fresh = memo, fresh
-        self.edges = cell_edges(range, cells)
+        self.edges = range.edges(cells)
         self.rows = (Row(bits, Packing.BITMAP, None),) * (cells // bits)
         self.memo_flipped, again = Fraction(memo, ONE), Fraction(fresh, ONE)
         self.flipped = self.memo_flipped * (1 - again) + again * (1 - self.memo_flipped)
@@ -119,9 +119,7 @@ class DBitFlip(Histogram, Memoizing[int]):
                 `epsilon`.
         """
         check_memo_epsilon(epsilon, lifetime_epsilon)
-        if range.integer:
-            fine = (each for each in DBITFLIP_CELLS if each < cells and each - 2 >= range.span)
-            cells = next(fine, cells)
+        cells = range.enough(cells, DBITFLIP_CELLS)
         designs = [
             cls(range, cells, each, *_thresholds(each, epsilon, lifetime_epsilon))
             for each in BIT_CHOICES
@@ -154,23 +152,12 @@ class DBitFlip(Histogram, Memoizing[int]):
         entry = self.cell(report.row, item)
         true = 1 << entry if entry < self.bits else 0
         wrong = (report.columns ^ true).bit_count()
-        each = self.flipped**wrong * (1 - self.flipped) ** (self.bits - wrong)
-        return each / len(self.rows)
+        return self.flipped**wrong * (1 - self.flipped) ** (self.bits - wrong) / len(self.rows)
 
-    def favoured(self, report: Report) -> tuple[Span, ...]:
-        count = len(self.rows)
-        ours = range(report.row, self.cells, count)
-        marked = {cell for bit, cell in enumerate(ours) if report.columns >> bit & 1}
-        # Without a mark, all cells of other rows are likeliest; marks of cells into which nothing
-        # falls leave these as well, or, in a single row, the cells of the row.
-        spans = self.spans()
-        if any(spans[cell].first <= spans[cell].last for cell in marked):
-            return self.joined(marked)
-        return self.joined({cell for cell, _ in enumerate(spans) if cell % count != report.row})
-
-    def edge_variances(self) -> list[float]:
-        each = float(self.share_variance)
-        return [each * t * (self.cells - t) / self.cells for t in range(1, self.cells)]
+    @property
+    def edge_variance(self) -> float:
+        # Below edge t of k it is t (k - t) / k times that of a cell.
+        return float(self.share_variance * (self.cells + 1) / 6)
 
 
 def _thresholds(bits: int, epsilon: float, lifetime_epsilon: float) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from typing import ClassVar, Self
 
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, FrequencyOracle, Packing, Report, Row
-from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size, check_threshold
+from deniable.protocol.mechanisms.limits import MAX_CELLS
 from deniable.protocol.randomness import Bits, coin, system_bits
 
 
@@ -40,8 +40,8 @@ class HadamardResponse(FrequencyOracle[int]):
     size: int
 
     def __init__(self, size: int, threshold: int) -> None:
-        check_size(self.name, size, MAX_CELLS - 1)
-        check_threshold(self.name, threshold, 1, 2)
+        self.check_size(size, MAX_CELLS - 1)
+        self.check_threshold(threshold, 1, 2)
         self.size, self.threshold = size, threshold
         self.order = 1 << size.bit_length()
         self.p, self.q = Fraction(threshold, ONE), Fraction(1, 2)

@@ -28,22 +28,13 @@ from typing import ClassVar, Self
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.hashing import hash64
-from deniable.protocol.mechanisms.base import (
-    FrequencyOracle,
-    Memoizing,
-    Report,
-)
+from deniable.protocol.mechanisms.base import Channels, FrequencyOracle, Memoizing, Report
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
-from deniable.protocol.mechanisms.limits import (
-    MAX_CELLS,
-    SALT,
-    Parameters,
-    check_memo_epsilon,
-)
+from deniable.protocol.mechanisms.limits import MAX_CELLS, SALT, Parameters, check_memo_epsilon
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
-from deniable.protocol.randomness import Bits, below, system_bits
+from deniable.protocol.randomness import Bits, system_bits
 
 MAX_ROWS = 1 << 16
 
@@ -51,7 +42,7 @@ _ROWS = {"salt": SALT, "rows": (1, MAX_ROWS)}
 """What all have in common; beside it stand the parameters of the channel."""
 
 
-class Hashed(FrequencyOracle[str]):
+class Hashed(Channels[str], FrequencyOracle[str]):
     """A channel over the hash values of strings, in `hashes` rows under the salt `salt`.
 
     Raises:
@@ -69,6 +60,7 @@ class Hashed(FrequencyOracle[str]):
                 f"{MAX_CELLS:,} cells in all; take fewer"
             )
         self.salt, self.hashes, self.channel = salt, hashes, channel
+        self.channels = (channel,) * hashes
         self.size, self.width = None, channel.size
         self.rows = (row,) * hashes
         self.p = channel.p
@@ -86,14 +78,6 @@ class Hashed(FrequencyOracle[str]):
         """
         # 2**64 values over at most 2**23 places are even to one part in 2**41.
         return hash64(self.salt, row, text) % self.width
-
-    def randomize(self, item: str, bits: Bits = system_bits) -> Report:
-        row = below(self.hashes, bits)
-        return Report(row, self.channel.randomize(self.place(row, item), bits).columns)
-
-    def likelihood(self, report: Report, item: str) -> Fraction:
-        place = self.place(report.row, item)
-        return self.channel.likelihood(Report(0, report.columns), place) / self.hashes
 
 
 ROWS = 4
@@ -216,7 +200,7 @@ MEMO_COHORTS = 256
 """8 bits of linkage. The decoder for cohort tables tells strings that collide apart."""
 
 
-class MemoizedLocalHashing(Hashed, Memoizing[str]):
+class MemoizedLocalHashing(Memoizing[str], Hashed):
     """Two rounds of generalized randomized response over hashed strings.
 
     Local hashing with memory and public cohorts (cohort LOLOHA), for strings or long lists.

@@ -21,28 +21,22 @@ Shares of cells, sums of them and quantiles follow by least squares over the lev
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cached_property
 from itertools import count
 from typing import Any, ClassVar, Self, TypeAlias
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms.base import (
-    ONE,
-    Packing,
-    Report,
-    Row,
-    total_variance,
-)
+from deniable.protocol.mechanisms.base import ONE, Channels, Packing, Report, Row
 from deniable.protocol.mechanisms.limits import Each, Parameters, check_epsilon, check_parameters
-from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, Span, cell_edges
+from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, Span
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable.protocol.randomness import Bits, system_bits
+from deniable.protocol.randomness import Bits
 
 MAX_COLUMNS = 4096
 """The most columns of one level."""
@@ -87,7 +81,7 @@ def _designed(nodes: int, epsilon: float) -> Level:
         dimension = next(each for each in count(2) if points(order, each) >= nodes)
         if points(order, dimension) <= MAX_COLUMNS:
             found.append(ProjectiveGeometry.calibrated(nodes, order, dimension, odds))
-    costs = [total_variance(each.p, each.q, nodes) for each in found]
+    costs = [each.total_variance(nodes) for each in found]
     near = [each for each, cost in zip(found, costs, strict=True) if cost <= min(costs) * _NEAR]
     return min(near, key=lambda each: (each.rows[0].width, space_of(each)))
 
@@ -107,13 +101,12 @@ _WEIGHTS: dict[int, tuple[int, ...]] = {
 MEAN_SHARE = 4
 """One of so many devices reports for the mean, if that is asked for as well."""
 
-_MEAN_BOUNDS = {
-    f"mean_{name}": bound for name, bound in SlidingWindow.bounds.items() if name != "range"
-}
+_MEAN = tuple(name for name in SlidingWindow.bounds if name != "range")
+_MEAN_BOUNDS = {f"mean_{name}": SlidingWindow.bounds[name] for name in _MEAN}
 """The parameters of the last row's mechanism, if the mean is asked for."""
 
 
-class HierarchicalHistogram(Histogram):
+class HierarchicalHistogram(Channels[int], Histogram):
     """The levels of a hierarchy over `cells` = 4**height cells, one row each.
 
     Attributes:
@@ -121,7 +114,6 @@ class HierarchicalHistogram(Histogram):
         levels: from 4 nodes to as many as there are cells.
         weights: the sixteenths of the devices at each level.
         mean: the sliding window of the last row, or None.
-        shares: the chance of each row, whatever the value is.
 
     Raises:
         SchemeError: weights that are not 16 in all, or a level of too many columns.
@@ -139,31 +131,35 @@ class HierarchicalHistogram(Histogram):
     def __init__(
         self,
         range: NumberRange,
-        levels: tuple[Level, ...],
         weights: tuple[int, ...],
-        mean: SlidingWindow | None = None,
+        orders: tuple[int, ...],
+        dimensions: tuple[int, ...],
+        thresholds: tuple[int, ...],
+        *mean: Any,
     ) -> None:
-        height = len(levels)
+        height = len(orders)
+        if height not in _WEIGHTS:
+            raise SchemeError(f"{self.name}: there must be from 1 to {len(_WEIGHTS)} levels")
+        if not height == len(dimensions) == len(thresholds) == len(weights):
+            raise SchemeError(f"{self.name}: orders, dimensions, thresholds and weights differ")
         if sum(weights) != 16:
             raise SchemeError(f"{self.name}: weights must be {height} sixteenths, 16 in all")
-        self.range, self.levels, self.weights, self.mean = range, levels, weights, mean
+        self.range, self.weights = range, weights
+        self.orders, self.dimensions, self.thresholds = orders, dimensions, thresholds
+        self.mean = SlidingWindow(range, *mean) if mean else None
+        parts = zip(_nodes(height), orders, dimensions, thresholds, strict=True)
+        self.levels = tuple(_level(*each) for each in parts)
         self.height, self.cells = height, 4**height
-        self.edges = cell_edges(range, self.cells)
-        if max(level.rows[0].width for level in levels) > MAX_COLUMNS:
+        self.edges = range.edges(self.cells)
+        if max(level.rows[0].width for level in self.levels) > MAX_COLUMNS:
             raise SchemeError(f"{self.name}: a level may have {MAX_COLUMNS} columns at most")
-        mechanisms = (*levels, *(() if mean is None else (mean,)))
-        self.rows = tuple(Row(each.rows[0].width, Packing.INDEX) for each in mechanisms)
-        self.odds = max(each.odds for each in mechanisms)
-        # A cell, shifted by so many bits, is the node of a level.
-        self._shifts = [2 * each for each, _ in enumerate(levels)][::-1]
+        self.channels = (*self.levels, *(() if self.mean is None else (self.mean,)))
+        self.rows = tuple(Row(each.rows[0].width, Packing.INDEX) for each in self.channels)
+        self.odds = max(each.odds for each in self.channels)
         # A row for each number of 4 or 6 random bits.
         self._draws = [row for row, weight in enumerate(weights) for row in [row] * weight]
-        if mean is not None:
+        if mean:
             self._draws = self._draws * (MEAN_SHARE - 1) + [height] * 16
-        self._draw_bits = len(self._draws).bit_length() - 1
-        self.shares = tuple(
-            Fraction(self._draws.count(row), len(self._draws)) for row, _ in enumerate(self.rows)
-        )
 
     @classmethod
     def design(
@@ -177,105 +173,67 @@ class HierarchicalHistogram(Histogram):
             SchemeError: there is no hierarchy over so many cells.
         """
         check_epsilon(epsilon)
-        heights = [height for height in _WEIGHTS if 4**height <= cells]
-        if not heights or 4 ** heights[-1] != cells:
-            choices = ", ".join(str(4**each) for each in _WEIGHTS)
-            raise SchemeError(f"{cls.name}: cells must be one of {choices}, not {cells}")
-        fine = (height for height in heights if range.integer and 4**height - 2 >= range.span)
-        height = next(fine, heights[-1])
-        levels = tuple(_designed(nodes, epsilon) for nodes in _nodes(height))
+        choices = _nodes(len(_WEIGHTS))
+        if cells not in choices:
+            told = ", ".join(map(str, choices))
+            raise SchemeError(f"{cls.name}: cells must be one of {told}, not {cells}")
+        height = choices.index(range.enough(cells, choices)) + 1
+        levels = [_designed(nodes, epsilon) for nodes in _nodes(height)]
+        orders, dimensions = zip(*map(space_of, levels), strict=True)
+        thresholds = tuple(level.threshold for level in levels)
         window = SlidingWindow.design(range, epsilon) if mean else None
-        return cls(range, levels, _WEIGHTS[height], window)
+        rest = [] if window is None else [getattr(window, name) for name in _MEAN]
+        return cls(range, _WEIGHTS[height], orders, dimensions, thresholds, *rest)
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        rest = dict(parameters)
-        mean = {key: rest.pop(key) for key in parameters if key.startswith("mean_")}
-        range, weights, orders, dimensions, thresholds = check_parameters(
-            cls.name, rest, cls.bounds
-        )
-        if len(orders) not in _WEIGHTS:
-            raise SchemeError(f"{cls.name}: there must be from 1 to {len(_WEIGHTS)} levels")
-        if not len(orders) == len(dimensions) == len(thresholds) == len(weights):
-            raise SchemeError(f"{cls.name}: orders, dimensions, thresholds and weights differ")
-        checked = check_parameters(cls.name, mean, _MEAN_BOUNDS) if mean else None
-        window = None if checked is None else SlidingWindow(range, *checked)
-        levels = tuple(
-            _level(*each)
-            for each in zip(_nodes(len(orders)), orders, dimensions, thresholds, strict=True)
-        )
-        return cls(range, levels, weights, window)
+        mean = _MEAN_BOUNDS if any(name in _MEAN_BOUNDS for name in parameters) else {}
+        return cls(*check_parameters(cls.name, parameters, {**cls.bounds, **mean}))
 
     def parameters(self) -> Parameters:
-        range = self.range.parameters()
         mean = {} if self.mean is None else self.mean.parameters()
-        return {
-            **range,
-            "weights": list(self.weights),
-            "orders": [space_of(level)[0] for level in self.levels],
-            "dimensions": [space_of(level)[1] for level in self.levels],
-            "thresholds": [level.threshold for level in self.levels],
-            **{f"mean_{name}": value for name, value in mean.items() if name not in range},
-        }
+        return {**super().parameters(), **{f"mean_{name}": mean[name] for name in _MEAN if mean}}
+
+    def place(self, row: int, item: int) -> int:
+        # The last row is that of the mean, which takes the position itself.
+        return item if row == self.height else self.cell(item) >> 2 * (self.height - 1 - row)
+
+    def draw(self, bits: Bits) -> int:
+        return self._draws[bits(len(self._draws).bit_length() - 1)]
+
+    @cached_property
+    def shares(self) -> tuple[Fraction, ...]:
+        total = len(self._draws)
+        return tuple(Fraction(self._draws.count(row), total) for row, _ in enumerate(self.rows))
 
     def cell(self, position: int) -> int:
         """The cell that a position falls into, from 0."""
         return bisect_right(self.edges, position)
 
-    def randomize(self, item: int, bits: Bits = system_bits) -> Report:
-        row = self._draws[bits(self._draw_bits)]
-        if row == self.height:
-            assert self.mean is not None
-            return Report(row, self.mean.randomize(item, bits).columns)
-        node = bisect_right(self.edges, item) >> self._shifts[row]
-        return Report(row, self.levels[row].randomize(node, bits).columns)
-
-    def likelihood(self, report: Report, item: int) -> Fraction:
-        share = self.shares[report.row]
-        within = Report(0, report.columns)
-        if report.row == self.height and self.mean is not None:
-            return share * self.mean.likelihood(within, item)
-        node = self.cell(item) >> self._shifts[report.row]
-        return share * self.levels[report.row].likelihood(within, node)
-
     def favoured(self, report: Report) -> tuple[Span, ...]:
-        within = Report(0, report.columns)
         if report.row == self.height and self.mean is not None:
-            return self.mean.favoured(within)
-        level, wide = self.levels[report.row], self.cells >> 2 * report.row + 2
-        chances = [level.likelihood(within, node) for node in range(level.size)]
-        most = max(chances)
-        likeliest = {cell for cell in range(self.cells) if chances[cell // wide] == most}
-        return self.joined(likeliest)
+            return self.mean.favoured(Report(0, report.columns))
+        return super().favoured(report)
 
-    def edge_variances(self) -> list[float]:
+    @property
+    def edge_variance(self) -> float:
         """In closed form, by least squares over the levels. W is 1 for the cells below the edge and
         0 for the others, A_j its averages over the m_j nodes of level j, A_0 over all d cells ::
 
             V = sum over levels j of |A_j - A_(j-1)|**2 (d / m_j) / (u_j + u_(j+1) + ... + u_h)
             u_l = (share of the devices at level l) / v_l * d / m_l
             v_l = [p (1-p) + (m-1) q (1-q)] / [(p-q)**2 (m-1)]
+
+        A_j differs from A_(j-1) only in the four children of the node that holds the edge. Summed
+        over all edges, |A_j - A_(j-1)|**2 (d / m_j) is d**2 / (2 m_j) + m_j / 8.
         """
-        information = []
-        for level, chance in zip(self.levels, self.shares, strict=False):
-            noise = total_variance(level.p, level.q, level.size) / (level.size - 1)
-            information.append(float(chance / noise * self.cells / level.size))
-        known = [math.fsum(information[level:]) for level in range(self.height)]
-        variances = []
-        for edge in range(1, self.cells):
-            total, share = 0.0, edge / self.cells
-            for level, details in zip(self.levels, known, strict=True):
-                wide = self.cells // level.size
-                # Only the four children of the node that holds the edge differ from their parent.
-                child = edge // wide
-                parts = [
-                    min(max(edge / wide - each, 0.0), 1.0)
-                    for each in range(child // 4 * 4, child // 4 * 4 + 4)
-                ]
-                total += math.fsum((part - share) ** 2 for part in parts) * wide / details
-                share = parts[child % 4]
-            variances.append(total)
-        return variances
+        known, total = 0.0, 0.0
+        for level, chance in reversed([*zip(self.levels, self.shares, strict=False)]):
+            nodes = level.size
+            noise = level.total_variance(nodes) / (nodes - 1)
+            known += float(chance / noise * self.cells / nodes)
+            total += (self.cells**2 / (2 * nodes) + nodes / 8) / known
+        return total / (self.cells - 1)
 
 
 def _nodes(height: int) -> list[int]:

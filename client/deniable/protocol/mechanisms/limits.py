@@ -1,4 +1,4 @@
-"""What a mechanism may be built from: limits, and checks of epsilons, sizes and parameters."""
+"""What a mechanism may be built from: limits, and checks of epsilons and parameters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.randomness import PRECISION
 
 MAX_CELLS = 1 << 23
 """The most cells that a tally may have: 64 MB of counters, decoded in a second or two."""
@@ -16,30 +15,6 @@ MAX_EPSILON = 10.0
 
 MAX_MEMO_EPSILON = 20.0
 """The largest epsilon of a memo: at e**20 all but one memo in 10**8 are the true value."""
-
-
-def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> None:
-    """Refuse a number of values over which no mechanism can be built.
-
-    Raises:
-        SchemeError: fewer than two values, or more than `largest`.
-    """
-    if size < 2:
-        raise SchemeError.of(
-            "too_few_values",
-            "{mechanism}: a domain needs at least two values, not {size}",
-            mechanism=mechanism,
-            size=size,
-        )
-    if size > largest:
-        raise SchemeError.of(
-            "too_many_values",
-            "{mechanism}: a domain of {size:,} values is above the limit of {most:,}; merge rare "
-            'values into an `other`, or use type = "string"',
-            mechanism=mechanism,
-            size=size,
-            most=largest,
-        )
 
 
 def check_epsilon(epsilon: float) -> float:
@@ -58,8 +33,11 @@ def check_epsilon(epsilon: float) -> float:
     return epsilon
 
 
-def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> None:
-    """Refuse a lifetime epsilon within which no memo can be drawn under reports of `epsilon`.
+def check_memo_epsilon(
+    epsilon: float, lifetime_epsilon: float, key: str = "lifetime_epsilon"
+) -> None:
+    """Refuse a lifetime epsilon within which no memo can be drawn under reports of `epsilon`; `key`
+    is what says it.
 
     Raises:
         SchemeError: it is not a number above `epsilon` and at most `MAX_MEMO_EPSILON`.
@@ -67,25 +45,12 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> None:
     if not check_epsilon(epsilon) < lifetime_epsilon <= MAX_MEMO_EPSILON:
         raise SchemeError.of(
             "memo_range",
-            "lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} and "
-            "at most {most:g}, not {lifetime}",
+            "{key} limits what one memo reveals: it must be above epsilon {epsilon} and at most "
+            "{most:g}, not {lifetime}",
+            key=key,
             epsilon=epsilon,
             most=MAX_MEMO_EPSILON,
             lifetime=lifetime_epsilon,
-        )
-
-
-def check_threshold(mechanism: str, threshold: int, owned: int, columns: int) -> None:
-    """Refuse a chance out of 2**53 of a column that the true value owns, where each value owns so
-    many of the columns.
-
-    Raises:
-        SchemeError: it does not favour the truth, or cannot hide it.
-    """
-    if not owned << PRECISION < threshold * columns < columns << PRECISION:
-        raise SchemeError(
-            f"{mechanism}: threshold {threshold} of 2**{PRECISION} is outside "
-            f"({owned}/{columns}, 1): epsilon would not be positive and finite"
         )
 
 

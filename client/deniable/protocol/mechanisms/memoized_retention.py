@@ -24,12 +24,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import ClassVar, Literal, Self, TypeAlias
 
 from deniable.protocol import windows
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms.base import ONE, Memoizing, Report
+from deniable.protocol.mechanisms.base import ONE, Channels, Memoizing, Report
 from deniable.protocol.mechanisms.limits import TEXT, Each
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable.protocol.randomness import Bits, system_bits
@@ -48,7 +47,7 @@ MAX_AGES = 52
 """The most windows back that cohorts are told apart: a year of weeks."""
 
 
-class MemoizedRetention(Memoizing[int]):
+class MemoizedRetention(Memoizing[int], Channels[int]):
     """A channel for each question, over windows of one kind.
 
     An item is (place in the lifecycle) * (ages + 2) + (place among the cohorts), whatever is asked;
@@ -75,6 +74,7 @@ class MemoizedRetention(Memoizing[int]):
         **dict.fromkeys(ASKS, Each(1, ONE - 1)),
     }
     texts: tuple[str, ...]
+    channels: tuple[MemoizedSubsetSelection, ...]
 
     def __init__(
         self,
@@ -170,11 +170,6 @@ class MemoizedRetention(Memoizing[int]):
     def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
         drawn = self.channels[row].report(0, memo - self._begins[row], bits)
         return Report(row, drawn.columns)
-
-    def likelihood(self, report: Report, item: int) -> Fraction:
-        channel = self.channels[report.row]
-        place = self.place(report.row, item)
-        return channel.likelihood(Report(0, report.columns), place) / len(self.rows)
 
 
 def cells_of(asked: Asked, ages: int) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Container
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
@@ -140,6 +140,25 @@ class NumberRange(Parametrized):
             return self.start * math.exp(part * self._log_span)
         return float(Fraction(self.start) + self.span * Fraction(part))
 
+    def enough(self, cells: int, choices: Iterable[int]) -> int:
+        """The fewest cells, out of rising choices, in which whole numbers have one each; `cells` if
+        none has so many, or if the numbers are not whole."""
+        fine = (each for each in choices if self.integer and each - 2 >= self.span)
+        return min(cells, next(fine, cells))
+
+    def edges(self, cells: int) -> tuple[int, ...]:
+        """The positions at which cells begin, without that of the first.
+
+        In equal parts of the scale. Whole numbers are never cut: a cell has one of them, or, where
+        there are more than cells, one more or less than the others.
+        """
+        inner = cells - 2
+        parts = int(self.span) if self.integer else inner
+        if parts <= inner:
+            return tuple(min(TOP, (place << 30) // parts) for place in range(inner + 1))
+        cuts = ((place * parts) // inner for place in range(inner + 1))
+        return tuple((cut << 30) // parts for cut in cuts)
+
     @cached_property
     def _log_span(self) -> float:
         return math.log(self.end / self.start)
@@ -191,36 +210,21 @@ class Histogram(Numeric):
     cells: int
     edges: tuple[int, ...]
 
+    @property
     @abstractmethod
-    def edge_variances(self) -> list[float]:
-        """n times the variance of the share below each edge, for n reports; noise alone."""
+    def edge_variance(self) -> float:
+        """n times the variance of the share below an edge, for n reports, on average over the
+        edges; noise alone."""
 
-    def spans(self) -> tuple[Span, ...]:
-        """The positions of each cell. The first is above the last where nothing falls into it."""
+    def favoured(self, report: Report) -> tuple[Span, ...]:
         starts, ends = (BELOW, *self.edges), (*(edge - 1 for edge in self.edges), TOP)
-        return tuple(map(Span, starts, ends))
-
-    def joined(self, cells: Container[int]) -> tuple[Span, ...]:
-        """The positions of these cells, or of all if nothing falls into these; neighbours are one
-        span."""
-        filled = {cell: span for cell, span in enumerate(self.spans()) if span.first <= span.last}
-        chosen = [span for cell, span in filled.items() if cell in cells]
-        spans: list[Span] = []
-        for first, last in chosen or filled.values():
-            joins = bool(spans) and spans[-1].last == first - 1
-            spans.append(Span(spans.pop().first if joins else first, last))
-        return tuple(spans)
-
-
-def cell_edges(numbers: NumberRange, cells: int) -> tuple[int, ...]:
-    """The positions at which cells begin, without that of the first.
-
-    In equal parts of the scale. Whole numbers are never cut: a cell has one of them, or, where
-    there are more than cells, one more or less than the others.
-    """
-    inner = cells - 2
-    parts = int(numbers.span) if numbers.integer else inner
-    if parts <= inner:
-        return tuple(min(TOP, (place << 30) // parts) for place in range(inner + 1))
-    cuts = ((place * parts) // inner for place in range(inner + 1))
-    return tuple((cut << 30) // parts for cut in cuts)
+        # The first position of a cell is above its last one where nothing falls into it.
+        filled = [span for span in map(Span, starts, ends) if span.first <= span.last]
+        chances = [self.likelihood(report, span.first) for span in filled]
+        most = max(chances)
+        joined: list[Span] = []
+        for span, chance in zip(filled, chances, strict=True):
+            if chance == most:
+                joins = bool(joined) and joined[-1].last == span.first - 1
+                joined.append(Span(joined.pop().first if joins else span.first, span.last))
+        return tuple(joined)

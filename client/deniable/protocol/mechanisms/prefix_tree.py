@@ -35,16 +35,14 @@ stands for every string that has none, holds a byte outside of the alphabet, or 
 from __future__ import annotations
 
 import unicodedata
-from fractions import Fraction
 from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.hashing import hash_bytes, is_unicode
-from deniable.protocol.mechanisms.base import Mechanism, Report
+from deniable.protocol.mechanisms.base import Channels
 from deniable.protocol.mechanisms.limits import SALT, TEXT, check_epsilon
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
-from deniable.protocol.randomness import Bits, below, system_bits
 
 TOKEN_BYTES = 2
 """Bytes in a token."""
@@ -136,7 +134,7 @@ _MEASURED = {
 """(q, t) by epsilon, with few levels and with more: the spaces that were measured."""
 
 
-class PrefixTree(Mechanism[str]):
+class PrefixTree(Channels[str]):
     """Tables for the first `levels` tokens of strings over an alphabet, and one for whole strings.
 
     Attributes:
@@ -170,6 +168,7 @@ class PrefixTree(Mechanism[str]):
                 f"{MAX_LEVELS}, or above {MAX_DISCOVERY_CELLS:,} cells in all; take fewer"
             )
         self.salt, self.levels, self.alphabet, self.channel = salt, levels, alphabet, channel
+        self.channels = (channel,) * (levels + 1)
         self.width = channel.messages
         self.p, self.q, self.odds = channel.p, channel.q, channel.odds
         self.rows = channel.rows * (levels + 1)
@@ -190,14 +189,6 @@ class PrefixTree(Mechanism[str]):
             channel = ProjectiveGeometry.best(epsilon, least, MAX_DISCOVERY_CELLS // rows)
         return cls(salt, levels, alphabet, channel)
 
-    def head(self, text: str) -> bytes:
-        """The bytes of a string that can be found; see `head`.
-
-        Raises:
-            ValueError: the string is not valid Unicode.
-        """
-        return head(text, self.levels, self.alphabet)
-
     def base(self, row: int, prefix: bytes) -> int:
         """The place of token 0 after a prefix; see `base`."""
         return base(self.salt, row, prefix, self.width)
@@ -208,12 +199,4 @@ class PrefixTree(Mechanism[str]):
         Raises:
             ValueError: the string is not valid Unicode.
         """
-        return place(self.salt, row, self.head(text), self.width)
-
-    def randomize(self, item: str, bits: Bits = system_bits) -> Report:
-        row = below(self.levels + 1, bits)
-        return Report(row, self.channel.randomize(self.place(row, item), bits).columns)
-
-    def likelihood(self, report: Report, item: str) -> Fraction:
-        place = self.place(report.row, item)
-        return self.channel.likelihood(Report(0, report.columns), place) / (self.levels + 1)
+        return place(self.salt, row, head(text, self.levels, self.alphabet), self.width)

@@ -30,15 +30,8 @@ from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms.base import (
-    ONE,
-    FrequencyOracle,
-    Packing,
-    Report,
-    Row,
-    total_variance,
-)
-from deniable.protocol.mechanisms.limits import MAX_CELLS, Parameters, check_size, check_threshold
+from deniable.protocol.mechanisms.base import ONE, FrequencyOracle, Packing, Report, Row
+from deniable.protocol.mechanisms.limits import MAX_CELLS, Parameters
 from deniable.protocol.randomness import Bits, below, coin, system_bits
 
 
@@ -70,9 +63,9 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         if not _is_prime(order):
             raise SchemeError(f"{self.name}: q must be a prime, not {order}")
         messages, near = points(order, dimension), points(order, dimension - 1)
-        check_size(self.name, messages)
-        check_size(self.name, size, messages)
-        check_threshold(self.name, threshold, near, messages)
+        self.check_size(messages)
+        self.check_size(size, messages)
+        self.check_threshold(threshold, near, messages)
         self.size, self.order, self.dimension, self.threshold = size, order, dimension, threshold
         self.messages = messages
         shared = points(order, dimension - 2)
@@ -93,7 +86,7 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         """The space of least total variance at `epsilon`, out of those with at most MAX_CELLS
         points and not a dimension more than the domain needs.
         """
-        check_size(cls.name, size)
+        cls.check_size(size)
         return cls.best(epsilon, size, MAX_CELLS, size)
 
     @classmethod
@@ -114,7 +107,7 @@ class ProjectiveGeometry(FrequencyOracle[int]):
 
         def cost(space: Self) -> tuple[Fraction, int]:
             rare = space.q * (1 - space.q) / (space.p - space.q) ** 2
-            variance = rare if size is None else total_variance(space.p, space.q, size)
+            variance = rare if size is None else space.total_variance(size)
             return variance, space.messages
 
         return min(found, key=cost)

@@ -49,13 +49,7 @@ from deniable.protocol.mechanisms.base import (
     Report,
     Row,
 )
-from deniable.protocol.mechanisms.limits import (
-    MAX_CELLS,
-    SALT,
-    Parametrized,
-    check_memo_epsilon,
-    check_size,
-)
+from deniable.protocol.mechanisms.limits import MAX_CELLS, SALT, Parametrized, check_memo_epsilon
 from deniable.protocol.mechanisms.unary_encoding import bitmap_likelihood
 from deniable.protocol.randomness import PRECISION, Bits, below, flips, system_bits
 
@@ -222,7 +216,7 @@ class BasicRappor(_TwoRounds[int]):
     size: int
 
     def __init__(self, size: int, rounds: Rounds) -> None:
-        check_size(self.name, size, MAX_BITS)
+        self.check_size(size, MAX_BITS)
         self.size, self.rounds = size, rounds
         self.rows = (Row(size, Packing.BITMAP, None),)
         self.p, self.q = rounds.p11, rounds.p01

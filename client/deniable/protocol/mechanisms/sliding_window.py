@@ -31,8 +31,8 @@ from typing import ClassVar, Self
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, Packing, Report, Row
-from deniable.protocol.mechanisms.limits import Each, check_epsilon, check_threshold
-from deniable.protocol.mechanisms.number_range import TOP, NumberRange, Numeric, Span
+from deniable.protocol.mechanisms.limits import Each, check_epsilon
+from deniable.protocol.mechanisms.number_range import BELOW, TOP, NumberRange, Numeric, Span
 from deniable.protocol.randomness import Bits, below, coin, system_bits
 
 COLUMNS = 64
@@ -86,7 +86,7 @@ class SlidingWindow(Numeric):
             raise SchemeError(f"{self.name}: columns must be even, not {columns}")
         if not 1 <= width < columns:
             raise SchemeError(f"{self.name}: width must be from 1 to {columns - 1}, not {width}")
-        check_threshold(self.name, threshold, width, columns)
+        self.check_threshold(threshold, width, columns)
         ends = (levels[0], levels[-1]) if levels else ()
         rising = all(lower < upper for lower, upper in pairwise(levels))
         if len(levels) != columns - width + 1 or ends != (0, TOP) or not rising:
@@ -125,7 +125,8 @@ class SlidingWindow(Numeric):
     def favoured(self, report: Report) -> tuple[Span, ...]:
         first = max(0, report.columns - self.width + 1)
         last = min(len(self.levels) - 1, report.columns)
-        return (Span(self.levels[first], self.levels[last]),)
+        # Numbers below the range are rounded to the first level.
+        return (Span(self.levels[first] if first else BELOW, self.levels[last]),)
 
     def scores(self) -> tuple[float, ...]:
         """What each column counts for, in units of half the range: -1 is `low`, 1 is `high`.

@@ -24,22 +24,8 @@ from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms.base import (
-    ONE,
-    FrequencyOracle,
-    Memoizing,
-    Packing,
-    Report,
-    Row,
-    total_variance,
-)
-from deniable.protocol.mechanisms.limits import (
-    MAX_CELLS,
-    Parameters,
-    check_memo_epsilon,
-    check_size,
-    check_threshold,
-)
+from deniable.protocol.mechanisms.base import ONE, FrequencyOracle, Memoizing, Packing, Report, Row
+from deniable.protocol.mechanisms.limits import MAX_CELLS, Parameters, check_memo_epsilon
 from deniable.protocol.randomness import Bits, below, coin, subset, system_bits
 
 
@@ -80,10 +66,10 @@ class SubsetSelection(Subsets):
     bounds: ClassVar = {"size": (2, MAX_CELLS), "k": (1, MAX_CELLS), "threshold": (1, ONE - 1)}
 
     def __init__(self, size: int, k: int, threshold: int) -> None:
-        check_size(self.name, size)
+        self.check_size(size)
         if not 1 <= k < size:
             raise SchemeError(f"{self.name}: k must be from 1 to {size - 1}, not {k}")
-        check_threshold(self.name, threshold, k, size)
+        self.check_threshold(threshold, k, size)
         super().__init__(size, k, Fraction(threshold, ONE))
         self.threshold = threshold
         listed = k * max(1, (size - 1).bit_length()) < size
@@ -96,7 +82,7 @@ class SubsetSelection(Subsets):
 
         The threshold is rounded down, so the exact epsilon never exceeds the declared one.
         """
-        check_size(cls.name, size)
+        cls.check_size(size)
         odds = exp_below(epsilon)
         best = size / (odds + 1)
         near = {min(max(1, each), size - 1) for each in (math.floor(best), math.ceil(best))}
@@ -104,7 +90,7 @@ class SubsetSelection(Subsets):
             cls(size, each, math.floor(ONE * odds * each / (odds * each + size - each)))
             for each in sorted(near if k is None else {k})
         ]
-        return min(designs, key=lambda each: total_variance(each.p, each.q, size))
+        return min(designs, key=lambda each: each.total_variance(size))
 
     def randomize(self, item: int, bits: Bits = system_bits) -> Report:
         self.require_item(item)
@@ -176,7 +162,7 @@ class MemoizedSubsetSelection(Memoizing[int], Subsets):
         Raises:
             SchemeError: the lifetime is too short for `k`, or not above `epsilon`.
         """
-        check_size(cls.name, size)
+        cls.check_size(size)
         check_memo_epsilon(epsilon, lifetime_epsilon)
         odds, lifetime = exp_below(epsilon), exp_below(lifetime_epsilon)
         if k is not None:
@@ -199,7 +185,7 @@ class MemoizedSubsetSelection(Memoizing[int], Subsets):
                     f"lifetime_epsilon: declare more than {longer:.4g}, or a smaller epsilon"
                 )
             designs.append(cls(size, each, memo, fresh))
-        return min(designs, key=lambda each: total_variance(each.p, each.q, size))
+        return min(designs, key=lambda each: each.total_variance(size))
 
     def parameters(self) -> Parameters:
         rounds = {"memo": self.permanent.threshold, "fresh": self.fresh.threshold}

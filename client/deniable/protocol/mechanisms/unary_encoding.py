@@ -24,7 +24,6 @@ from typing import ClassVar, Self
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, FrequencyOracle, Packing, Report, Row
-from deniable.protocol.mechanisms.limits import check_size
 from deniable.protocol.randomness import Bits, flips, system_bits
 
 MAX_SIZE = 1 << 16
@@ -43,7 +42,7 @@ class UnaryEncoding(FrequencyOracle[int]):
     size: int
 
     def __init__(self, size: int, one: int, zero: int) -> None:
-        check_size(self.name, size, MAX_SIZE)
+        self.check_size(size, MAX_SIZE)
         if not 0 < zero < one < ONE:
             raise SchemeError(
                 f"{self.name}: thresholds one = {one} and zero = {zero} must satisfy "

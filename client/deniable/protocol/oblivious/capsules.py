@@ -92,10 +92,8 @@ class KeyConfiguration:
         size = PUBLIC_BYTES.get(kem)
         if size is None:
             return None
-        pairs = text[3 + size + 2 :]
-        if len(text) < 3 + size + 2 + 4 or len(pairs) % 4:
-            raise _no_keys()
-        if struct.unpack_from(">H", text, 3 + size)[0] != len(pairs):
+        told, pairs = text[3 + size : 3 + size + 2], text[3 + size + 2 :]
+        if not pairs or len(pairs) % 4 or told != struct.pack(">H", len(pairs)):
             raise _no_keys()
         named = struct.iter_unpack(">HH", pairs)
         aeads = tuple(aead for kdf, aead in named if kdf == KDF and aead in AEADS)

@@ -12,16 +12,16 @@ from typing import ClassVar, cast
 
 from deniable.protocol.types.base import Aggregate, Context, MetricType, Table, Value
 
-__all__ = ["TYPES", "Aggregate", "Context", "MetricType", "Table", "Value", "joins"]
+__all__ = ["TYPES", "Aggregate", "Context", "MetricType", "Table", "Value"]
 
 
 class _Types(Mapping[str, type[MetricType]]):
     """The types by name, each imported when it is asked for, because a device needs few of them."""
 
     _classes: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "boolean": ("closed", "Boolean"),
-        "category": ("closed", "Category"),
-        "string": ("string", "String"),
+        "boolean": ("texts", "Boolean"),
+        "category": ("texts", "Category"),
+        "string": ("texts", "String"),
         "number": ("number", "Number"),
         "pair": ("pair", "Pair"),
         "discovery": ("discovery", "Discovery"),
@@ -40,8 +40,3 @@ class _Types(Mapping[str, type[MetricType]]):
 
 
 TYPES: Mapping[str, type[MetricType]] = _Types()
-
-
-def joins(name: object) -> bool:
-    """Whether a metric whose type has this name joins others, and so must be read after them."""
-    return isinstance(name, str) and name in TYPES and TYPES[name].joins

@@ -43,8 +43,8 @@ class Table(NamedTuple):
     """The table of one metric in the registry, as its type reads it.
 
     Attributes:
-        settings: all keys of the metric. A key of the type may hold what its check refused,
-            which has been reported.
+        settings: the keys of the metric that hold what their checks accept; all others have been
+            reported.
         report: takes a key (None: the metric itself) and what is wrong with it.
         context: what stands around it.
     """
@@ -62,8 +62,8 @@ class MetricType(ABC):
         keys: the registry's keys that only this type takes, with their checks.
         foreign: why a key that other types have has no place here, and takes nothing of [defaults].
         suitable: of which class the mechanisms are that its values can be reported through.
-        without_memos, with_memos: what `mechanism = "..."` may say besides "auto"; empty if there
-            are none.
+        without_memos, with_memos: what `mechanism = "..."` may say besides "auto", where the type
+            has mechanisms of its own; empty if there are none.
         explanation: why `auto` takes what it takes, where there is one answer.
         aggregates: how several records of one window become one value; the first is the default.
         values: the domain in its declared order; empty where there is no list of it.
@@ -73,9 +73,8 @@ class MetricType(ABC):
         of: the metrics whose values it joins; none for most. Such a metric is not recorded.
         forget: what it spares asking ("marginals": the metrics that it is of); None for most.
         presets: what keys hold that neither a metric nor [defaults] has.
-        no_memos: why it has none, for `longitudinal = "memoize"`; empty for most, which have.
+        misfits: what `longitudinal` may not say, and why; nothing for most.
         looks_back: whether a device reports what it remembers of earlier windows, and no value.
-        joins: whether it joins other metrics, and so must be read after them.
     """
 
     name: ClassVar[str]
@@ -88,9 +87,8 @@ class MetricType(ABC):
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Any]] = {}
-    no_memos: ClassVar[str] = ""
+    misfits: ClassVar[Mapping[str, str]] = {}
     looks_back: ClassVar[bool] = False
-    joins: ClassVar[bool] = False
     values: tuple[str, ...] = ()
     unit: str | None = None
     other: str | None = None
@@ -185,9 +183,7 @@ class MetricType(ABC):
         known = self.mechanisms(memoize=memo_epsilon is not None)
         if mechanism not in known:
             raise SchemeError(no_mechanism(mechanism, known))
-        return self._design(mechanism, metric, epsilon, memo_epsilon).require_within(
-            epsilon, memo_epsilon
-        )
+        return self._design(mechanism, metric, epsilon, memo_epsilon)
 
     @abstractmethod
     def _design(
@@ -218,8 +214,4 @@ class MetricType(ABC):
     def reread(self, before: MetricType) -> str | None:
         """What an edit of the type changes in the meaning of its values although the scheme stays,
         so that values of both are added up; None if nothing."""
-        return None
-
-    def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float | None:
-        """The mechanism's total variance over the least possible; None where that is not known."""
         return None

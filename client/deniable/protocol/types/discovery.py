@@ -125,10 +125,10 @@ class Discovery(MetricType):
         "projective geometry over prefixes finds strings that nobody listed, with one short "
         "report of each device",
     )
-    no_memos = (
-        "discovery has no memos: a memo would tie all tables of a string together. Set "
+    misfits: ClassVar[Mapping[str, str]] = {
+        "memoize": "discovery has no memos: a memo would tie all tables of a string together. Set "
         'longitudinal = "fresh"; lifetime_epsilon limits how often a device reports'
-    )
+    }
 
     max_length: int = DEFAULT_LENGTH
     alphabet: str = "bytes"
@@ -147,8 +147,6 @@ class Discovery(MetricType):
     @classmethod
     def read(cls, table: Table) -> Self | None:
         settings = table.settings
-        if any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
-            return None
         return cls(
             settings.get("max_length", DEFAULT_LENGTH),
             settings.get("alphabet", "bytes"),

@@ -69,25 +69,19 @@ def read_range(table: Table) -> NumberRange | None:
 def read_cells(table: Table, asked: tuple[Ask, ...]) -> int | None:
     """Into how many cells a distribution is cut; None, after a report, if there are none so."""
     settings = table.settings
-    if "cells" in settings and "distribution" not in asked:
+    cells = settings.get("cells")
+    if cells is not None and "distribution" not in asked:
         table.report("cells", 'cuts a distribution: add "distribution" to ask, or remove it')
-    memoize = settings.get("longitudinal") == "memoize"
-    cells = settings.get("cells", MEMOIZED_CELLS if memoize else CELLS)
-    if memoize and "mean" in asked:
-        table.report(
-            "longitudinal",
-            'is memoize, but a mean has no memos: set ask = "distribution", which also tells '
-            'the mean less exactly, or longitudinal = "fresh"',
-        )
-        return None
-    if memoize and cells not in DBITFLIP_CELLS:
+    if settings.get("longitudinal") != "memoize":
+        return cells or CELLS
+    if cells is not None and cells not in DBITFLIP_CELLS:
         table.report(
             "cells",
             f"is {cells}: with memos a distribution has at most {DBITFLIP_CELLS[-1]}, because "
             "its noise grows with their number",
         )
         return None
-    return int(cells)
+    return cells or MEMOIZED_CELLS
 
 
 _LARGEST = sys.float_info.max
@@ -139,7 +133,7 @@ class Number(MetricType):
         lacking = [key for key in ADVICE if key not in settings]
         for key in lacking:
             table.report(None, f"lacks {key}{ADVICE[key]}")
-        if lacking or any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
+        if lacking:
             return None
         asked = tuple(each for each in QUESTIONS if each in settings["ask"])
         cells, numbers = read_cells(table, asked), read_range(table)

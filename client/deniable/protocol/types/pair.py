@@ -24,8 +24,8 @@ from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.number_range import number_text
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.base import MetricType, Table, Value
-from deniable.protocol.types.closed import Closed
 from deniable.protocol.types.number import Number, read_number
+from deniable.protocol.types.texts import Closed
 
 MAX_PAIR_CELLS = 900
 """The most cells of a pair: the analysis is established by simulation for up to 30 x 30."""
@@ -201,7 +201,6 @@ class Pair(MetricType):
         "segments": "it is not counted by segments, which would multiply its cells",
     }
     aggregates = ("last",)
-    joins = True
     suitable = SubsetSelection
     without_memos = (SubsetSelection.name,)
     explanation = CodedMessage(
@@ -209,10 +208,10 @@ class Pair(MetricType):
         "subset selection over all cells has the least possible error, and tells both metrics "
         "and how they go together",
     )
-    no_memos = (
-        "a pair has no memos: every combination of two values would need one, and all of them add "
-        'up. Set longitudinal = "fresh"'
-    )
+    misfits: ClassVar[Mapping[str, str]] = {
+        "memoize": "a pair has no memos: every combination of two values would need one, and all "
+        'of them add up. Set longitudinal = "fresh"'
+    }
 
     parts: tuple[PairPart, PairPart]
     forget: str | None = None
@@ -247,8 +246,6 @@ class Pair(MetricType):
         if "of" not in settings:
             table.report(None, 'lacks of: name two metrics, like of = ["plan", "dark_mode"]')
             return None
-        if any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
-            return None
         parts = read_parts(table, settings["of"], settings.get("bins", {}))
         return None if parts is None else cls(parts, settings.get("forget"))
 
@@ -277,9 +274,6 @@ class Pair(MetricType):
     ) -> Mechanism[Any]:
         one, two = self.shape
         return SubsetSelection.design(one * two, epsilon)
-
-    def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
-        return 1.0
 
     def combines(self, before: MetricType) -> str:
         if isinstance(before, Pair) and before.values == self.values:

@@ -60,6 +60,10 @@ class Retention(MetricType):
         "answer": "at_once",
         "longitudinal": "memoize",
     }
+    misfits: ClassVar[Mapping[str, str]] = {
+        "fresh": "a device answers with what hardly ever changes: without memos, the average of "
+        "its reports would tell. Remove it"
+    }
     aggregates = ("first",)
     looks_back = True
     suitable = MemoizedRetention
@@ -85,15 +89,7 @@ class Retention(MetricType):
     @classmethod
     def read(cls, table: Table) -> Self | None:
         settings = table.settings
-        if settings["longitudinal"] == "fresh":
-            table.report(
-                "longitudinal",
-                "is fresh, but a device answers with what hardly ever changes: without memos, the "
-                "average of its reports would tell. Remove it",
-            )
-            return None
-        wrong = any(cls.keys[key](settings[key]) for key in cls.keys if key in settings)
-        if wrong or settings["window"] not in windows.KINDS:
+        if "window" not in settings:  # it is wrong
             return None
         named = settings.get("asks", ASKS)
         asks = tuple(each for each in ASKS if each in named)

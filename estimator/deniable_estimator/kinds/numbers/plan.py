@@ -37,7 +37,7 @@ from deniable_estimator.analyses.numbers.mean import (
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.document.units import SHARES, NumberUnit, Unit
 from deniable_estimator.forecasting.detection import first
-from deniable_estimator.forecasting.number_forecast import QUANTILES, Z, edge_variance, extent
+from deniable_estimator.forecasting.number_forecast import QUANTILES, Z, extent
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning import words
@@ -113,7 +113,7 @@ def planned(asked: Asked) -> Planned:
         rounding = cell_points(chosen)[1]
         if chosen.mean is not None:
             rounding *= tree_share_of_both(chosen)
-        quantiles = tuple(_quantiles(edge_variance(chosen), crowd))
+        quantiles = tuple(_quantiles(chosen.edge_variance, crowd))
         usable = quantiles[0].low is not None
         below_limit = tuple(_limit_facts(chosen, crowd))
     mean = _mean(analysis, noise, rounding, crowd)
@@ -315,7 +315,7 @@ def _mean_facts(mean: MeanPlan, unit: Unit) -> Iterator[Fact]:
 
 def _limit_facts(chosen: HierarchicalHistogram, crowd: words.PlannedCrowd) -> Iterator[Fact]:
     """How well the share below a limit is known, and what fakes could add to it."""
-    width = Z * math.sqrt((edge_variance(chosen) + 0.25) / crowd.reports)
+    width = Z * math.sqrt((chosen.edge_variance + 0.25) / crowd.reports)
     yield Fact(
         "share_half_width",
         message("Share below a limit"),

@@ -19,8 +19,8 @@ import numpy as np
 
 from deniable import SchemeError
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable.protocol.types.closed import Category
 from deniable.protocol.types.pair import MAX_PAIR_CELLS, Pair, PairPart
+from deniable.protocol.types.texts import Category
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.pairs.conditional import LEAST_ERRORS, conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance

@@ -13,7 +13,7 @@ from deniable.protocol.mechanisms import (
     design,
 )
 from deniable.protocol.mechanisms.choice import choose, loss
-from deniable.protocol.types.closed import Category
+from deniable.protocol.types.texts import Category
 from deniable_estimator.analyses import analysis_of, oracle_analysis
 from deniable_estimator.document.document import Document, Fact, Note
 from deniable_estimator.document.units import SHARES

@@ -1,4 +1,4 @@
-"""Types whose values are listed: yes or no, and one of a list of values."""
+"""Types whose values are texts: yes or no, one of a list of values, and any string."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
+from deniable.protocol import value_list
 from deniable.protocol.checks import Check, texts
 from deniable.protocol.checks import text as is_text
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import ValueListError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import (
-    DESIGNS,
-    MEMOIZED_DESIGNS,
-    MEMOIZED_STRING_DESIGNS,
-    FrequencyOracle,
-    Mechanism,
-    design,
-)
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, design, names
 from deniable.protocol.randomness import Bits
 from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
-from deniable.protocol.value_list import listed_value, normal_form, read_values, report_mistakes
 
 
-class Closed(MetricType):
+class _Texts(MetricType):
+    @classmethod
+    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
+        return names(closed=not cls.needs_candidates, memoize=memoize)
+
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        return design(mechanism, len(self.values) or None, epsilon, memo_epsilon, salt=metric)
+
+
+class Closed(_Texts):
     """A type with a list of values: mechanisms know them by their places in it."""
-
-    without_memos = tuple(DESIGNS)
-    with_memos = (*MEMOIZED_DESIGNS, *MEMOIZED_STRING_DESIGNS)
 
     def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
         place = self.place(text)
@@ -45,21 +46,10 @@ class Closed(MetricType):
         """
         return self.places[text]
 
-    def _design(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
-    ) -> Mechanism[Any]:
-        return design(mechanism, len(self.values), epsilon, memo_epsilon, salt=metric)
-
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         from deniable.protocol.mechanisms.choice import choose  # a device explains nothing
 
         return choose(len(self.values), epsilon, memo_epsilon, salt=metric)[1]
-
-    def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
-        from deniable.protocol.mechanisms.choice import loss
-
-        assert isinstance(mechanism, FrequencyOracle)
-        return loss(mechanism, len(self.values), epsilon)
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -115,14 +105,13 @@ class Category(Closed):
         values = _values(table)
         other = table.settings.get("other", _OTHER if _OTHER in values else None)
         if other is not None:
-            other = unicodedata.normalize("NFC", str(other))
+            other, told = unicodedata.normalize("NFC", other), other
             if other not in values:
-                told = table.settings["other"]
                 table.report("other", f"is {told!r}, which is not one of the values")
         return cls(values, other) if values else None
 
     def normalize(self, value: Value) -> str:
-        return listed_value(value, self.places, self.other)
+        return value_list.listed_value(value, self.places, self.other)
 
     def place(self, text: str) -> int:
         # An app may be upgraded inside a window, and the value leave the domain.
@@ -130,9 +119,9 @@ class Category(Closed):
         return super().place(text if known else str(self.other))
 
     def stands_in(self, text: str, value: Value) -> bool:
-        return (
-            text == self.other and isinstance(value, str) and normal_form(value) not in self.places
-        )
+        if text != self.other or not isinstance(value, str):
+            return False
+        return value_list.normal_form(value) not in self.places
 
 
 def _values(table: Table) -> tuple[str, ...]:
@@ -147,14 +136,12 @@ def _values(table: Table) -> tuple[str, ...]:
         )
         return ()
     (key,) = given
-    if Category.keys[key](settings[key]):
-        return ()
     if key == "values":
         values = [unicodedata.normalize("NFC", value) for value in settings[key]]
-        report_mistakes(values, partial(table.report, key))
+        value_list.report_mistakes(values, partial(table.report, key))
     else:
         try:
-            values = read_values(os.path.join(table.context.folder, settings[key]))
+            values = value_list.read_values(os.path.join(table.context.folder, settings[key]))
         except ValueListError as error:
             table.report(key, str(error))
             return ()
@@ -162,3 +149,33 @@ def _values(table: Table) -> tuple[str, ...]:
         table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
         return ()
     return tuple(values)
+
+
+@frozen
+class String(_Texts):
+    """What `deniable.protocol.value_list` calls a value: 1 to 1,024 bytes without control
+    characters, not all blank."""
+
+    name = "string"
+    foreign = dict.fromkeys(
+        ("values", "values_file"), "its candidates are named when it is estimated"
+    )
+    needs_candidates = True
+
+    @classmethod
+    def suits(cls, mechanism: Mechanism[Any]) -> bool:
+        return isinstance(mechanism, FrequencyOracle) and mechanism.size is None
+
+    def normalize(self, value: Value) -> str:
+        return value_list.clean_text(value, value_list.value_text)
+
+    def item(self, text: str, mechanism: Mechanism[Any]) -> str:
+        return text
+
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
+        if memo_epsilon is None:
+            return CodedMessage(
+                "any_string",
+                "hashed projective geometry takes any string and needs the fewest devices",
+            )
+        return CodedMessage("any_string_memo", "cohort local hashing of a memo takes any string")
