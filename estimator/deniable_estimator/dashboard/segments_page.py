@@ -99,7 +99,6 @@ def segments_page(name: str) -> ResponseReturnValue:
         others=[each for each in metric.segments if each.name not in by],
         found=found,
         panels=panels,
-        endless=any(row[2] and row[2].bar().endless for frame in panels for row in frame.rows),
         headline=finding(found) if found else None,
         ignored=ignored,
         drawn=drawn,
