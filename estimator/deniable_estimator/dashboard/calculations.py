@@ -26,7 +26,7 @@ from deniable_estimator.document.csv_files import Filed, Table, csv_text, table_
 from deniable_estimator.document.document import plain
 from deniable_estimator.document.document import to_json as document_json
 from deniable_estimator.inputs import Asked
-from deniable_estimator.kinds.base import Answer, Comparison
+from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.numbers.distribution import Distribution
 from deniable_estimator.kinds.plans import make
 from deniable_estimator.kinds.shares.shares import Shares
@@ -128,18 +128,6 @@ def trend_text(
             {"date": each.date, "text": each.text, "link": each.link} for each in annotations
         ]
     return file_text(form, found, head, values, more)
-
-
-def comparison_text(
-    form: str,
-    found: Comparison,
-    head: Mapping[str, Mapping[str, Any]],
-    values: Collection[str] = (),
-) -> str:
-    """A comparison as a file; `head` is what is added to `before` and `after`."""
-    told = found.to_dict()
-    periods = {key: {**days, **told[key]} for key, days in head.items()}
-    return file_text(form, found, {}, values, periods)
 
 
 def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:

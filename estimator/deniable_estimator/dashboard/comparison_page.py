@@ -14,7 +14,7 @@ from deniable import Metric, ValueListError
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
-from deniable_estimator.dashboard.exports import asked_form, file_of, of_comparison
+from deniable_estimator.dashboard.exports import file_of, of_comparison
 from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.dashboard.pages import answer_page, keep_form, listed, unlisted
 from deniable_estimator.dashboard.privacy_label import even_guess
@@ -94,8 +94,7 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
     if obstacle := _obstacle(metric):
         raise BadRequest(obstacle)
     reading = reading.asking(listed(metric))
-    found = of_comparison(reading, asked_form(form), earlier)
-    return file_of(reading, found, f"{name}-change", form)
+    return file_of(reading, of_comparison(reading, earlier), f"{name}-change", form)
 
 
 def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:

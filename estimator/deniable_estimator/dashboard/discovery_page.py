@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from flask import Blueprint, redirect, request, url_for
 from flask.typing import ResponseReturnValue
@@ -13,19 +14,17 @@ from werkzeug.exceptions import NotFound
 from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.asking.trend import GROUPS, Trend
+from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text, trend_text
-from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
-from deniable_estimator.dashboard.exports import asked_form, download
+from deniable_estimator.dashboard.exports import Text, file_of
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.pages import answer_page, head_of, keep_form
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.timeline import HEIGHT, Timeline, grouping_asked
-from deniable_estimator.dashboard.trends import draw_trend, lines_of
+from deniable_estimator.dashboard.timeline import grouping_asked, plain_timeline
 from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.discovery.finds import Finds
@@ -57,10 +56,10 @@ def finds_page(name: str) -> ResponseReturnValue:
     chosen = request.args.get("find", "")
     try:
         reading, by = requested(metric, request.args)
-        found = finds_at(reading).answer
+        found = reading.finds().answer
         if chosen:
-            trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer
-            timeline = _timeline(trend, chosen)
+            trend = reading.trend_of_find(by, found, chosen).answer
+            timeline = plain_timeline(trend, [chosen])
     except (RangeError, EstimateError) as error:
         refused = keep_form(error)
     document = finds_document(found, MOST_SHOWN) if found else None
@@ -105,7 +104,7 @@ def requested(
 def finds_picture(name: str, form: str) -> ResponseReturnValue:
     """The commonest strings that were found."""
     reading, _ = requested(declared_metric(name), request.args, "scale")
-    found = finds_at(reading).answer
+    found = reading.finds().answer
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
     table = finds_document(found, _DRAWN).frames[0]
@@ -117,11 +116,13 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
 def finds_file(name: str, form: str) -> ResponseReturnValue:
     """What was found as a file; with `find`, the trend of that string."""
     reading, by = requested(declared_metric(name), request.args)
-    found, told = finds_at(reading).answer, reading.days.told
+    found, head = reading.finds().answer, reading.days.told
     if not (chosen := request.args.get("find", "")):
-        return download(file_text(asked_form(form), found, told), f"{name}-strings", form)
-    trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer
-    return download(trend_text(asked_form(form), trend, told), f"{name}-string-trend", form)
+        text = Text(partial(file_text, found=found, head=head))
+        return file_of(reading, text, f"{name}-strings", form)
+    trend = reading.trend_of_find(by, found, chosen).answer
+    text = Text(partial(trend_text, found=trend, head=head))
+    return file_of(reading, text, f"{name}-string-trend", form)
 
 
 def _with_trends(frame: Frame) -> Frame:
@@ -135,11 +136,3 @@ def _target(found: Finds) -> str | None:
     already. None if no metric follows any: the others may measure something else."""
     following = Counter(name for each in found.finds for name in each.followed)
     return next((name for name, _ in following.most_common(1)), None)
-
-
-def _timeline(trend: Trend, name: str) -> Timeline | None:
-    if len(trend.reported) < 2:
-        return None
-    given = trend.unit, trend.periods, lines_of(trend, [name])
-    chart = draw_trend(*given, height=HEIGHT, name="trend")
-    return Timeline(trend, name, chart) if chart else None

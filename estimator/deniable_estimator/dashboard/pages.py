@@ -21,7 +21,7 @@ from deniable_estimator.dashboard.access.caller import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.exports import asked_form, file_of, of_estimate, of_trend
+from deniable_estimator.dashboard.exports import file_of, of_estimate, of_trend
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.overview.summary import answer_notes, standing_notes
@@ -90,7 +90,7 @@ def metric_page(name: str) -> ResponseReturnValue:
 def metric_upload(name: str) -> ResponseReturnValue:
     """Keep the strings that a file names for the session, and lead to the page that has them."""
     source, metric = current_source(), declared_metric(name)
-    view = read_view(request.args, metric, source.seen_until)
+    view = read_view(request.args, metric, source)
     if not metric.needs_candidates:
         raise BadRequest(message("{name} lists its values; it takes no others.", name=name))
     if request.authorization is not None:
@@ -112,7 +112,7 @@ def metric_upload(name: str) -> ResponseReturnValue:
         return _page(PageReading(source, metric, view.days), view, mistake=str(error))[0], 400
     keep_list(metric, sent)
     # A line of another list, or a string of it, says nothing about this one.
-    kept = urlencode(replace(view, values=(), own_lines=()).query(), doseq=True)
+    kept = urlencode(replace(view, value=(), line=()).query(), doseq=True)
     return redirect(f"{url_for('pages.metric_page', name=name)}?{kept}", 303)
 
 
@@ -206,7 +206,7 @@ def _limits(view: View, answer: Answer | None) -> tuple[tuple[float, ...], Range
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
     reading, _ = asked_answer(name, "raw")
-    return file_of(reading, of_estimate(reading, asked_form(form)), name, form)
+    return file_of(reading, of_estimate(reading), name, form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
@@ -215,7 +215,7 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     reading, view = asked_answer(name, "raw")
     reading = reading.over(view.days.around)
     by = view.by or grouping(reading.metric, reading.days)
-    return file_of(reading, of_trend(reading, asked_form(form), by), f"{name}-trend", form)
+    return file_of(reading, of_trend(reading, by), f"{name}-trend", form)
 
 
 def answer_page(
@@ -274,8 +274,7 @@ def requested_view(
     """
     check_names(arguments, (*names_of(metric), *more))
     source = current_source()
-    view = read_view(arguments, metric, source.seen_until)
-    view = replace(view, days=source.read_days(metric, arguments)).of_list(kept_list(metric))
+    view = read_view(arguments, metric, source).of_list(kept_list(metric))
     return PageReading(source, metric, view.days), view
 
 

@@ -251,7 +251,7 @@ def embedded(name: str) -> ResponseReturnValue:
     source, metric = current_source(), declared_metric(name)
     if settings_in_force().share_releases:
         return render_template("released.html", view=newest_view(name), bare=True)
-    view = read_view(request.args, metric, source.seen_until)
+    view = read_view(request.args, metric, source)
     reading = PageReading(source, metric, view.days, source.candidates(metric))
     estimate = reading.answer
     drawn: Sequence[Picture] = ()

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from deniable import DeniableError, Metric, WindowError
 from deniable.protocol import windows
@@ -169,6 +169,11 @@ def _range_since(
     if chosen.days > _LONGEST:
         raise RangeError(message("“since” is longer ago than ten years."), "since")
     return chosen
+
+
+def is_ranged(arguments: Mapping[str, Any]) -> bool:
+    """Whether an address names days."""
+    return any(arguments.get(name) for name in ("since", "from", "to"))
 
 
 def is_day(text: str) -> bool:

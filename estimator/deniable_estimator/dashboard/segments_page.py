@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 
 from flask import Blueprint, request
@@ -13,6 +14,7 @@ from werkzeug.exceptions import NotFound
 
 from deniable import Metric, ValueListError
 from deniable.protocol import windows
+from deniable_estimator.asking.comparison import chosen_series, compare
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.segments import check_names as check_segments
 from deniable_estimator.asking.segments import not_segmented
@@ -20,25 +22,24 @@ from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text
-from deniable_estimator.dashboard.exports import asked_form, download, file_of, of_segments
+from deniable_estimator.dashboard.exports import Text, file_of, of_segments
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.pages import answer_page, keep_form, listed, unlisted
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.ranges import RangeError, check_names
-from deniable_estimator.dashboard.segments import (
-    MOST_CELLS,
-    moved_most,
-    over_time,
-    panels_shown,
-    trends_of_segments,
-)
+from deniable_estimator.dashboard.ranges import RangeError, before, check_names
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.timeline import Timeline, grouping, grouping_asked
+from deniable_estimator.dashboard.timeline import (
+    Timeline,
+    grouping,
+    grouping_asked,
+    timeline_of_segments,
+)
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.base import ChangeTest
 from deniable_estimator.kinds.formats import series_name
-from deniable_estimator.kinds.segments.segmented import Segmented
+from deniable_estimator.kinds.segments.segmented import Segmented, shown_series
 from deniable_estimator.kinds.segments.words import finding, leading_series, segment_frames
-from deniable_estimator.messages import isolated, message
+from deniable_estimator.messages import counted, isolated, message
 
 segments = Blueprint("segments", __name__)
 
@@ -46,6 +47,15 @@ _NAMES = (
     *("since", "from", "to", "without", "by", "where", "against", "series", "over", "period"),
     *("raw", "scale"),
 )
+
+_MOST_LINES = 240
+"""The most lines of all panels: with 32 segments, 7 series are shown."""
+
+_MOST_PANELS = 12
+
+_MOST_CELLS = 30_000
+"""Segments times periods times values that are estimated without being asked for: about a second
+of calculation."""
 
 
 @segments.get("/metric/<name>/segments")
@@ -77,8 +87,8 @@ def segments_page(name: str) -> ResponseReturnValue:
                     )
                 )
             found = reading.segmented(by, given).answer
-            moved = moved_most(reading, found)
-            shown = panels_shown(found) if found.total.n else []
+            moved = _moved_most(reading, found)
+            shown = _panels_shown(found) if found.total.n else []
             if shown and found.groups:
                 kind = grouping_asked(request.args, "period", metric, reading.days.around)
                 drawn = _drawn(reading, found, shown, kind)
@@ -124,11 +134,11 @@ def _drawn(
     series = _series(found, shown, request.args)
     periods = len(windows.span(by, days.first, days.last))
     cells = periods * len(found.groups) * len(found.total.series.names)
-    if "series" not in request.args and (cells > MOST_CELLS or metric.needs_candidates):
+    if "series" not in request.args and (cells > _MOST_CELLS or metric.needs_candidates):
         return None
     over = request.args.getlist("over")
     chosen = [each.key for each in found.groups if address_of(each.key) in over]
-    return over_time(trends_of_segments(reading.over(days), found, by), series, chosen)
+    return timeline_of_segments(reading.over(days).segment_trends(found, by), series, chosen)
 
 
 @segments.get("/metric/<name>/segments.<any(svg, png):form>")
@@ -138,7 +148,7 @@ def segments_picture(name: str, form: str) -> ResponseReturnValue:
     reading, by, against = requested_segments(metric, request.args)
     reading = reading.asking(listed(metric))
     found = reading.segmented(by, _against(reading, by, against)).answer
-    shown = panels_shown(found) if found.total.n else []
+    shown = _panels_shown(found) if found.total.n else []
     if not shown:
         raise NotFound(message("There are no reports in these days, so there is nothing to draw."))
     asked = {"series": request.args.get("series") or leading_series(found) or shown[0]}
@@ -156,9 +166,9 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
     if "period" in request.args:
         around = reading.over(reading.days.around)
         by_period = grouping_asked(request.args, "period", metric, around.days)
-        trends = trends_of_segments(around, reading.segmented(by).answer, by_period)
-        text = file_text(asked_form(form), trends, reading.days.told)
-        return download(text, f"{name}-segments-trend", form)
+        trends = around.segment_trends(reading.segmented(by).answer, by_period)
+        text = Text(partial(file_text, found=trends, head=reading.days.told))
+        return file_of(reading, text, f"{name}-segments-trend", form)
     try:
         given = _against(reading, by, against)
         if against and given is None:
@@ -170,10 +180,57 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
                 ),
                 "against",
             )
-        found = of_segments(reading, asked_form(form), by, given)
+        found = of_segments(reading, by, given)
     except EstimateError as error:
         raise RangeError(str(error)) from None
     return file_of(reading, found, f"{name}-segments", form)
+
+
+def _panels_shown(found: Segmented) -> list[str]:
+    """The series that there is room for."""
+    lines = len(found.groups) + 2
+    return shown_series(found, max(1, min(_MOST_PANELS, _MOST_LINES // lines)))
+
+
+def _moved_most(reading: PageReading, found: Segmented) -> str | None:
+    """The segment and the series that stand out furthest from the noise of their change, in a
+    sentence; None where the days were not asked by what happened before them.
+
+    Segments share 1 minus the level, and so do the series of each (Bonferroni): on average at most
+    one page in 20 names a segment where none changed.
+
+    Raises:
+        StillDecoding, TooManyDecodes: it takes longer than one may wait.
+    """
+    days = reading.days
+    if not days.since or not found.groups:
+        return None
+    earlier = before(days, reading.metric.window)
+    test = ChangeTest(adjust="bonferroni", alpha=(1 - found.level) / len(found.groups))
+    segmented = reading.over(earlier).segmented(found.by).answer
+    old = {each.key: each.answer for each in segmented.groups}
+    changes = []
+    for group in found.groups:
+        if group.key in old:
+            told = compare(old[group.key], group.answer, test)
+            place, _ = chosen_series(told)
+            if told.changed[place]:
+                score = abs(float(told.difference[place] / told.std_error[place]))
+                changes.append((score, group.name, told, place))
+    moment = isolated(days.since)
+    if not changes:
+        return message("Since {moment}: no segment changed by more than noise.", moment=moment)
+    _, name, told, place = max(changes, key=lambda each: each[0])
+    return counted(
+        "Since {moment}, {count} segment changed beyond noise, {segment}: {series} {change}.",
+        "Since {moment}, {count} segments changed beyond noise, most clearly {segment}: {series} "
+        "{change}.",
+        len(changes),
+        moment=moment,
+        segment=isolated(name),
+        series=series_name(told.after, told.values[place]),
+        change=told.describe(place),
+    )
 
 
 def _default(metric: Metric) -> tuple[str, ...]:
