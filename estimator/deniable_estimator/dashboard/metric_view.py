@@ -163,8 +163,11 @@ class PageReading:
 
             return made(points=points, progress=turn.progress)
 
-        found = self._fetch("trend", together if self._light else one_by_one, self.days, by)
-        return _lasting(found, version, any(period.unreadable for period in found.periods))
+        def work(turn: Turn) -> Versioned[Trend]:
+            found = (together if self._light else one_by_one)(turn)
+            return _lasting(found, version, any(each.unreadable for each in found.periods))
+
+        return self._fetch("trend", work, self.days, by)
 
     def segment_trends(self, found: Segmented, by: windows.Kind) -> SegmentTrends:
         """The trend of each segment that has enough reports in these days, all by the same
