@@ -130,11 +130,11 @@ def trend_text(
     return file_text(form, found, head, values, more)
 
 
-def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
-    """An SVG of ours as a PNG, `scale` times as large. Drawing holds the interpreter's lock."""
+def png(svg: str, *, machine_fonts: bool = True) -> bytes:
+    """An SVG of ours as a PNG, twice as large. Drawing holds the interpreter's lock."""
     drawn: bytes = resvg_py.svg_to_bytes(
         svg_string=svg,
-        zoom=scale,
+        zoom=2,
         font_files=[str(FONT)],
         skip_system_fonts=not machine_fonts,
         font_family="DejaVu Sans",

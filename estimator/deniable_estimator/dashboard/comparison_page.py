@@ -10,17 +10,17 @@ from flask import Blueprint, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
-from deniable import Metric, ValueListError
+from deniable import Metric
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.exports import file_of, of_comparison
-from deniable_estimator.dashboard.metric_view import PageReading, check_listed
-from deniable_estimator.dashboard.pages import answer_page, keep_form, listed, unlisted
+from deniable_estimator.dashboard.metric_view import PageReading
+from deniable_estimator.dashboard.pages import answer_page, keep_form, requested, with_strings
 from deniable_estimator.dashboard.privacy_label import even_guess
-from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
+from deniable_estimator.dashboard.ranges import DAYS, RangeError, earlier_range
 from deniable_estimator.dashboard.recent import change_headline
-from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.source import declared_metric
 from deniable_estimator.document.document import Column, Estimate, Frame, WordedValue
 from deniable_estimator.document.units import half_width
 from deniable_estimator.errors import EstimateError
@@ -41,7 +41,7 @@ from deniable_estimator.messages import counted, message
 
 comparing = Blueprint("comparing", __name__)
 
-_NAMES = ("since", "from", "to", "without", "before_from", "before_to")
+_NAMES = (*DAYS, "before_from", "before_to", "raw")
 """The parameters of a comparison."""
 
 _TABLE_LINES = 200
@@ -51,17 +51,17 @@ _TABLE_LINES = 200
 def comparison_page(name: str) -> ResponseReturnValue:
     """What has changed between two ranges of days: by default, against those before with the same
     weekdays."""
-    metric, comparison, refused = declared_metric(name), None, None
+    metric, comparison, refused, obstacle = declared_metric(name), None, None, None
     try:
-        reading, earlier = requested_periods(metric, request.args, "raw")
-        if not (obstacle := _obstacle(metric)):
-            reading = reading.asking(listed(metric))
-            old, new = (each.estimate().answer for each in (reading.over(earlier), reading))
-            comparison = compare(old, new)
+        reading, earlier = requested_periods(metric, request.args)
+        reading = with_strings(reading)
+        old, new = (each.estimate().answer for each in (reading.over(earlier), reading))
+        comparison = compare(old, new)
+    except BadRequest as error:
+        obstacle = error.description
     except (RangeError, EstimateError) as error:
         refused = keep_form(error, "before_from", "before_to")
         reading, earlier = requested_periods(metric, {})
-        obstacle = str(refused)
     later, shown, alarms = reading.days, None, list[Alarm]()
     if comparison and comparison.before.n and comparison.after.n:
         shown = comparison
@@ -89,11 +89,8 @@ def comparison_page(name: str) -> ResponseReturnValue:
 @comparing.get("/metric/<name>/compare.<any(csv, json):form>")
 def comparison_file(name: str, form: str) -> ResponseReturnValue:
     """The comparison as a file."""
-    metric = declared_metric(name)
-    reading, earlier = requested_periods(metric, request.args, "raw")
-    if obstacle := _obstacle(metric):
-        raise BadRequest(obstacle)
-    reading = reading.asking(listed(metric))
+    reading, earlier = requested_periods(declared_metric(name), request.args)
+    reading = with_strings(reading)
     return file_of(reading, of_comparison(reading, earlier), f"{name}-change", form)
 
 
@@ -107,42 +104,15 @@ def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
     return change_headline(comparison)
 
 
-def requested_periods(
-    metric: Metric, arguments: Mapping[str, str], *more: str
-) -> tuple[PageReading, Days]:
-    """The later days, and those that they are compared with; `more` are parameters beside those of
-    a comparison.
+def requested_periods(metric: Metric, arguments: Mapping[str, str]) -> tuple[PageReading, Days]:
+    """The later days, and those that they are compared with.
 
     Raises:
         RangeError: the address asks for what there is not.
     """
-    check_names(arguments, (*_NAMES, *more))
-    source = current_source()
-    now = source.seen_until
-    later = read_range(arguments, now, metric.window, metric)
-    return PageReading(source, metric, later), earlier_range(later, metric.window, arguments, now)
-
-
-def _obstacle(metric: Metric) -> str | None:
-    """Why there is nothing to compare, if there is not."""
-    try:
-        check_listed(metric)
-        if metric.needs_candidates and listed(metric) is None:
-            return unlisted(metric)
-    except (EstimateError, ValueListError) as error:
-        return str(error)
-    return None
-
-
-_AMONG_ALL = message(
-    "The changes are those among all devices that could report. No report says whose it is, so the "
-    "two periods are taken for those of different devices: where the same devices reported in "
-    "both, the intervals are wider than they need be."
-)
-_OF_QUANTILES = message(
-    "Whether a quantile has changed is tested by the share of devices below it. The interval of "
-    "the change is more cautious, so it may hold zero although the quantile has changed."
-)
+    later = requested(metric, arguments, _NAMES)
+    now = later.source.seen_until
+    return later, earlier_range(later.days, metric.window, arguments, now)
 
 
 def change_frame(comparison: Comparison, limit: int) -> Frame:
@@ -152,6 +122,7 @@ def change_frame(comparison: Comparison, limit: int) -> Frame:
     order = change_order(comparison)[:limit]
     noise = sum(not changed[place] for place in order)
     folded = noise if noise < len(order) > 2 else 0
+    more = len(comparison.values) - len(order)
     axis = _together(comparison, order) if after.unit.of_all else None
     cells, rows = change_cells(comparison, comparison.values), []
     for place in order:
@@ -183,26 +154,10 @@ def change_frame(comparison: Comparison, limit: int) -> Frame:
         columns,
         rows,
         ["plain" if changed[place] else "quiet" for place in order],
-        notes=_notes(comparison, len(comparison.values) - len(order)),
+        notes=(not_listed(more),) if more else (),
         folded=folded,
         fold=_below_noise(len(changed) - changed.sum().item()) if folded else "",
     )
-
-
-def _notes(comparison: Comparison, more: int) -> tuple[str, ...]:
-    """How the changes are to be read."""
-    after = comparison.after
-    notes = [_AMONG_ALL, *(message("{what}.", what=each) for each in after.footnotes)]
-    if after.kind == "distribution":
-        notes.append(_OF_QUANTILES)
-    notes.append(
-        message(
-            "Each {level}% interval holds by itself. What counts as changed is corrected for how "
-            "many are compared.",
-            level=f"{comparison.level * 100:g}",
-        )
-    )
-    return (*notes, not_listed(more)) if more else tuple(notes)
 
 
 def _together(comparison: Comparison, places: Sequence[int]) -> tuple[float, float]:

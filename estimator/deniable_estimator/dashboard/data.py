@@ -78,12 +78,7 @@ class DataSource:
         """What is known under the key, or else what `calculate` returns, in the background."""
         return self.fetch(lambda turn: turn.get(key, calculate), key)
 
-    def calculate(
-        self,
-        key: bytes,
-        function: Callable[..., _T],
-        *arguments: object,
-    ) -> _T:
+    def calculate(self, key: bytes, function: Callable[..., _T], *arguments: object) -> _T:
         """What the function returns, in another process, as `Workers.run` says. Whoever asks
         under the same key meanwhile is given the same; it is not kept."""
         return self.results.job(
@@ -105,10 +100,9 @@ class DataSource:
             return function(*arguments)
         return self.calculate(digest("written", *key), function, *arguments)
 
-    def picture(self, svg: str, scale: int) -> bytes:
-        """An SVG as a PNG, `scale` times as large."""
-        key = digest("picture", svg, scale)
-        return self.kept(key, lambda: self.workers.run(png, svg, scale))
+    def picture(self, svg: str) -> bytes:
+        """An SVG as a PNG, twice as large."""
+        return self.kept(digest("picture", svg), lambda: self.workers.run(png, svg))
 
     def list_version(self, metric: Metric) -> bytes | None:
         """That of the strings that the operator has listed for a metric, without reading them; None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -11,20 +10,17 @@ from flask import Blueprint, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
-from deniable import Metric
-from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text, trend_text
 from deniable_estimator.dashboard.exports import Text, file_of
-from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.summary import standing_notes
-from deniable_estimator.dashboard.pages import answer_page, head_of, keep_form
+from deniable_estimator.dashboard.pages import answer_page, head_of, keep_form, requested
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.ranges import RangeError, check_names
+from deniable_estimator.dashboard.ranges import DAYS, RangeError
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.timeline import grouping_asked, plain_timeline
+from deniable_estimator.dashboard.timeline import grouping, grouping_asked, plain_timeline
 from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.discovery.finds import Finds
@@ -33,7 +29,7 @@ from deniable_estimator.messages import message
 
 discovering = Blueprint("discovering", __name__)
 
-_NAMES = ("since", "from", "to", "without", "by", "find", "raw")
+_NAMES = (*DAYS, "by", "find", "raw")
 
 _DRAWN = 40
 """The most strings of a picture."""
@@ -52,10 +48,12 @@ def finds_page(name: str) -> ResponseReturnValue:
     if not isinstance(metric.type, Discovery):
         return redirect(url_for("pages.metric_page", name=name))
     refused, found, timeline = None, None, None
-    reading, by = requested(metric, {})
+    reading = requested(metric, {}, _NAMES)
+    by = grouping(metric, reading.days)
     chosen = request.args.get("find", "")
     try:
-        reading, by = requested(metric, request.args)
+        reading = requested(metric, request.args, _NAMES)
+        by = grouping_asked(request.args, "by", metric, reading.days)
         found = reading.finds().answer
         if chosen:
             trend = reading.trend_of_find(by, found, chosen).answer
@@ -85,25 +83,10 @@ def finds_page(name: str) -> ResponseReturnValue:
     )
 
 
-def requested(
-    metric: Metric, arguments: Mapping[str, str], *more: str
-) -> tuple[PageReading, windows.Kind]:
-    """What an address asks for, and by which periods; `more` are parameters beside those of the
-    page.
-
-    Raises:
-        RangeError: it asks for what there is not.
-    """
-    check_names(arguments, (*_NAMES, *more))
-    source = current_source()
-    days = source.read_days(metric, arguments)
-    return PageReading(source, metric, days), grouping_asked(arguments, "by", metric, days)
-
-
 @discovering.get("/metric/<name>/strings.<any(svg, png):form>")
 def finds_picture(name: str, form: str) -> ResponseReturnValue:
     """The commonest strings that were found."""
-    reading, _ = requested(declared_metric(name), request.args, "scale")
+    reading = requested(declared_metric(name), request.args, _NAMES)
     found = reading.finds().answer
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
@@ -115,7 +98,8 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
 @discovering.get("/metric/<name>/strings.<any(csv, json):form>")
 def finds_file(name: str, form: str) -> ResponseReturnValue:
     """What was found as a file; with `find`, the trend of that string."""
-    reading, by = requested(declared_metric(name), request.args)
+    reading = requested(declared_metric(name), request.args, _NAMES)
+    by = grouping_asked(request.args, "by", reading.metric, reading.days)
     found, head = reading.finds().answer, reading.days.told
     if not (chosen := request.args.get("find", "")):
         text = Text(partial(file_text, found=found, head=head))

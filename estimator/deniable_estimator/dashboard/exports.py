@@ -15,11 +15,7 @@ from deniable.protocol import windows
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.annotation_file import annotations_of
-from deniable_estimator.dashboard.calculations import (
-    estimate_text,
-    file_text,
-    trend_text,
-)
+from deniable_estimator.dashboard.calculations import estimate_text, file_text, trend_text
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.shares.shares import Shares

@@ -219,7 +219,7 @@ def _newest(periods: Sequence[Period], value: str, alarmed: set[str]) -> str:
     return ""
 
 
-def _farthest(groups: Sequence[Group], series: str) -> list[tuple[str, ...]]:
+def _farthest(groups: Sequence[Group], series: str) -> list[str]:
     """The largest segment, and the one whose number is farthest from its own."""
 
     largest = max(groups, key=lambda each: each.answer.n)
@@ -230,7 +230,7 @@ def _farthest(groups: Sequence[Group], series: str) -> list[tuple[str, ...]]:
 
 
 def timeline_of_segments(
-    found: SegmentTrends, series: str, chosen: Sequence[tuple[str, ...]]
+    found: SegmentTrends, series: str, chosen: Sequence[str]
 ) -> Timeline | None:
     """The charts of one series; None where fewer than two periods have reports. Without a choice
     the largest segment is drawn, and the one that is farthest from it."""
@@ -244,10 +244,7 @@ def timeline_of_segments(
     lines = []
     for group, each in found.groups:
         (line,) = lines_of(each, [series])
-        known = {
-            period.label: numbers
-            for period, numbers in zip(each.periods, line.numbers, strict=True)
-        }
+        known = dict(zip([p.label for p in each.periods], line.numbers, strict=True))
         lines.append(TrendLine(group.name, tuple(known.get(p.label) for p in periods)))
     axis = axis_of(longest.unit, lines)
     reports = [{each.label: each.n for each in trend.periods} for trend in found.trends]

@@ -15,7 +15,7 @@ from deniable.protocol.types.number import Number
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import RangeError, is_ranged, one_of, searched
+from deniable_estimator.dashboard.ranges import DAYS, RangeError, is_ranged, one_of, searched
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.kinds.base import Comparison
 from deniable_estimator.kinds.kind import Shown
@@ -56,7 +56,7 @@ def names_of(metric: Metric) -> tuple[str, ...]:
     own: tuple[str, ...] = ("change", "given") if metric.type.of else _OF_SHARES
     if isinstance(metric.type, Number):
         own = ("change", "limit") if "distribution" in metric.type.ask else ("change",)
-    return ("since", "from", "to", "without", "by", "value", *own)
+    return (*DAYS, "by", "value", *own)
 
 
 TABLE_LINES = 100
