@@ -65,7 +65,7 @@ def draw(source: DataSource, board: Board) -> list[dict[str, Any]]:
 
 def view_of(source: DataSource, item: BoardChart, metric: Metric) -> View:
     """The view of the metric's page that a chart shows, and leads to: the days that are named, or
-    those after an annotation, or the latest complete windows."""
+    those after an annotation, or those that the page shows by itself."""
     asked = MultiDict(item.asked)
     if item.view == "trend":
         asked.setlist("value", list(item.values))
