@@ -357,7 +357,7 @@ def pictures(quick: bool) -> Iterator[Table]:
 
         def asked(number: int) -> tuple[str, ...]:
             drawn = f"value=v{number % 16}&from={days()[40 + number]}&to={newest}"
-            return (f"/metric/city/trend.png?scale=4&{drawn}",)
+            return (f"/metric/city/trend.png?{drawn}",)
 
         measure()
         for title, who, paths in (

@@ -148,36 +148,19 @@ def _freshness(newest: str | None, latest: str | None, now: float) -> str:
 
 
 def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
-    """The address of the planner with the numbers of the metric, and as many devices as the newest
-    complete window had, of which a part was asked."""
-    reports = None
-    if metric.devices is None and newest is not None:
-        day = day_at(windows.start(newest))
-        last = day_at(windows.end(newest) - 1)
-        reports = PageReading(source, metric, Days(day, last)).n
-    return planner_address(metric, reports)
-
-
-def planner_address(
-    metric: Metric, reports: float | None, segment_share: float | None = None
-) -> str:
-    """The address of the planner with the numbers of a metric.
-
-    The crowd is the declared one, or else the one that sends so many reports in a window. With
-    `segment_share` the plan is for a segment that has this part of the crowd.
-    """
+    """The address of the planner with the numbers of the metric: the declared number of devices, or
+    else as many as the newest complete window had, of which a part was asked."""
+    devices = metric.devices
+    if devices is None and newest is not None:
+        days = Days(windows.first_day(newest), windows.last_day(newest))
+        devices = round(PageReading(source, metric, days).n / metric.rate)
     numbers: dict[str, Any] = {
         "epsilon": f"{metric.epsilon:g}",
         "lifetime_epsilon": f"{max(metric.lifetime_epsilon, metric.epsilon):g}",
         "sample_rate": f"{metric.rate:g}",
     }
-    devices = metric.devices
-    if devices is None and reports is not None:
-        devices = round(reports / metric.rate)
     if devices is not None:
         numbers["devices"] = max(1, devices)
-    if segment_share is not None:
-        numbers["segment_share"] = f"{segment_share:.3g}"
     page, kind = "values", metric.type
     if isinstance(kind, Pair):
         page, (rows, columns) = "pair", (len(part.values) for part in kind.parts)

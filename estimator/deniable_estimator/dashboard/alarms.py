@@ -61,15 +61,6 @@ class Alarm:
         """What takes the place of a headline."""
         return message("Anomalous: {which}. Do not rely on these numbers.", which=self.which)
 
-    @property
-    def advice(self) -> str:
-        """What to do."""
-        return message(
-            "Fake devices, an app that does not follow the protocol, or an event such as a launch "
-            "can be behind it. Find out which, and leave out what is not real. Do not correct the "
-            "numbers: nobody knows by how much."
-        )
-
 
 def alarm_of(reading: PageReading, estimate: Answer | None = None) -> Alarm | None:
     """The alarm that these days raise; None if they raise none. See `history_of`."""

@@ -26,7 +26,7 @@ from deniable_estimator.document.csv_files import Filed, Table, csv_text, table_
 from deniable_estimator.document.document import plain
 from deniable_estimator.document.document import to_json as document_json
 from deniable_estimator.inputs import Asked
-from deniable_estimator.kinds.base import Answer, Comparison
+from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.numbers.distribution import Distribution
 from deniable_estimator.kinds.plans import make
 from deniable_estimator.kinds.shares.shares import Shares
@@ -130,23 +130,11 @@ def trend_text(
     return file_text(form, found, head, values, more)
 
 
-def comparison_text(
-    form: str,
-    found: Comparison,
-    head: Mapping[str, Mapping[str, Any]],
-    values: Collection[str] = (),
-) -> str:
-    """A comparison as a file; `head` is what is added to `before` and `after`."""
-    told = found.to_dict()
-    periods = {key: {**days, **told[key]} for key, days in head.items()}
-    return file_text(form, found, {}, values, periods)
-
-
-def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
-    """An SVG of ours as a PNG, `scale` times as large. Drawing holds the interpreter's lock."""
+def png(svg: str, *, machine_fonts: bool = True) -> bytes:
+    """An SVG of ours as a PNG, twice as large. Drawing holds the interpreter's lock."""
     drawn: bytes = resvg_py.svg_to_bytes(
         svg_string=svg,
-        zoom=scale,
+        zoom=2,
         font_files=[str(FONT)],
         skip_system_fonts=not machine_fonts,
         font_family="DejaVu Sans",

@@ -3,7 +3,7 @@ long, in the background."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -15,6 +15,7 @@ from deniable.protocol import windows
 from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.asking.discoveries import closed_lists
 from deniable_estimator.asking.fetch import Selection, unfinished
 from deniable_estimator.asking.listed import MOST_STRINGS, Listed, list_path
 from deniable_estimator.asking.query import Days
@@ -22,7 +23,7 @@ from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.results import Results, Turn, digest
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import LIGHT, png
-from deniable_estimator.dashboard.ranges import day_at, read_range
+from deniable_estimator.dashboard.ranges import day_at, is_ranged, read_range
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""
@@ -77,12 +78,7 @@ class DataSource:
         """What is known under the key, or else what `calculate` returns, in the background."""
         return self.fetch(lambda turn: turn.get(key, calculate), key)
 
-    def calculate(
-        self,
-        key: bytes,
-        function: Callable[..., _T],
-        *arguments: object,
-    ) -> _T:
+    def calculate(self, key: bytes, function: Callable[..., _T], *arguments: object) -> _T:
         """What the function returns, in another process, as `Workers.run` says. Whoever asks
         under the same key meanwhile is given the same; it is not kept."""
         return self.results.job(
@@ -104,10 +100,9 @@ class DataSource:
             return function(*arguments)
         return self.calculate(digest("written", *key), function, *arguments)
 
-    def picture(self, svg: str, scale: int) -> bytes:
-        """An SVG as a PNG, `scale` times as large."""
-        key = digest("picture", svg, scale)
-        return self.kept(key, lambda: self.workers.run(png, svg, scale))
+    def picture(self, svg: str) -> bytes:
+        """An SVG as a PNG, twice as large."""
+        return self.kept(digest("picture", svg), lambda: self.workers.run(png, svg))
 
     def list_version(self, metric: Metric) -> bytes | None:
         """That of the strings that the operator has listed for a metric, without reading them; None
@@ -134,6 +129,18 @@ class DataSource:
             # The name of its folder is not told.
             raise ValueListError(path.name, error.line, error.mistake) from None
 
+    def lists(self) -> tuple[dict[str, Collection[str]], bytes]:
+        """The lists that are followed already, by metric, with their version: those of the
+        registry, and those of the operator. A list with a mistake follows nothing."""
+        lists: dict[str, Collection[str]] = dict(closed_lists(self.registry))
+        versions = []
+        for each in self.registry:
+            if each.needs_candidates:
+                with suppress(ValueListError):
+                    versions.append((each.name, self.list_version(each)))
+                    lists[each.name] = frozenset(self.candidates(each) or ())
+        return lists, digest(*sorted(lists), *versions)
+
     def newest(self, metric: Metric) -> str | None:
         """The newest window that has begun and holds any report, whatever the range: a device
         whose clock is fast may report in a later one."""
@@ -156,7 +163,7 @@ class DataSource:
             RangeError: it asks for days that cannot be shown.
         """
         days = read_range(arguments, self.seen_until, metric.window, metric)
-        if any(arguments.get(name) for name in ("since", "from", "to")):
+        if is_ranged(arguments):
             return days
         running = self.running(metric)
         if running is None or any(map(days.touches, self.labels(metric))):

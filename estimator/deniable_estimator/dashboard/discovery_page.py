@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from flask import Blueprint, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
-from deniable import Metric
-from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.asking.trend import GROUPS, Trend
+from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text, trend_text
-from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
-from deniable_estimator.dashboard.exports import asked_form, download
-from deniable_estimator.dashboard.metric_view import PageReading
+from deniable_estimator.dashboard.exports import Text, file_of
 from deniable_estimator.dashboard.overview.summary import standing_notes
-from deniable_estimator.dashboard.pages import answer_page, head_of, keep_form
+from deniable_estimator.dashboard.pages import answer_page, head_of, keep_form, requested
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.ranges import RangeError, check_names
+from deniable_estimator.dashboard.ranges import DAYS, RangeError
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.timeline import HEIGHT, Timeline, grouping_asked
-from deniable_estimator.dashboard.trends import draw_trend, lines_of
+from deniable_estimator.dashboard.timeline import grouping, grouping_asked, plain_timeline
 from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.discovery.finds import Finds
@@ -34,7 +29,7 @@ from deniable_estimator.messages import message
 
 discovering = Blueprint("discovering", __name__)
 
-_NAMES = ("since", "from", "to", "without", "by", "find", "raw")
+_NAMES = (*DAYS, "by", "find", "raw")
 
 _DRAWN = 40
 """The most strings of a picture."""
@@ -53,14 +48,16 @@ def finds_page(name: str) -> ResponseReturnValue:
     if not isinstance(metric.type, Discovery):
         return redirect(url_for("pages.metric_page", name=name))
     refused, found, timeline = None, None, None
-    reading, by = requested(metric, {})
+    reading = requested(metric, {}, _NAMES)
+    by = grouping(metric, reading.days)
     chosen = request.args.get("find", "")
     try:
-        reading, by = requested(metric, request.args)
-        found = finds_at(reading).answer
+        reading = requested(metric, request.args, _NAMES)
+        by = grouping_asked(request.args, "by", metric, reading.days)
+        found = reading.finds().answer
         if chosen:
-            trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer
-            timeline = _timeline(trend, chosen)
+            trend = reading.trend_of_find(by, found, chosen).answer
+            timeline = plain_timeline(trend, [chosen])
     except (RangeError, EstimateError) as error:
         refused = keep_form(error)
     document = finds_document(found, MOST_SHOWN) if found else None
@@ -86,26 +83,11 @@ def finds_page(name: str) -> ResponseReturnValue:
     )
 
 
-def requested(
-    metric: Metric, arguments: Mapping[str, str], *more: str
-) -> tuple[PageReading, windows.Kind]:
-    """What an address asks for, and by which periods; `more` are parameters beside those of the
-    page.
-
-    Raises:
-        RangeError: it asks for what there is not.
-    """
-    check_names(arguments, (*_NAMES, *more))
-    source = current_source()
-    days = source.read_days(metric, arguments)
-    return PageReading(source, metric, days), grouping_asked(arguments, "by", metric, days)
-
-
 @discovering.get("/metric/<name>/strings.<any(svg, png):form>")
 def finds_picture(name: str, form: str) -> ResponseReturnValue:
     """The commonest strings that were found."""
-    reading, _ = requested(declared_metric(name), request.args, "scale")
-    found = finds_at(reading).answer
+    reading = requested(declared_metric(name), request.args, _NAMES)
+    found = reading.finds().answer
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
     table = finds_document(found, _DRAWN).frames[0]
@@ -116,12 +98,15 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
 @discovering.get("/metric/<name>/strings.<any(csv, json):form>")
 def finds_file(name: str, form: str) -> ResponseReturnValue:
     """What was found as a file; with `find`, the trend of that string."""
-    reading, by = requested(declared_metric(name), request.args)
-    found, told = finds_at(reading).answer, reading.days.told
+    reading = requested(declared_metric(name), request.args, _NAMES)
+    by = grouping_asked(request.args, "by", reading.metric, reading.days)
+    found, head = reading.finds().answer, reading.days.told
     if not (chosen := request.args.get("find", "")):
-        return download(file_text(asked_form(form), found, told), f"{name}-strings", form)
-    trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer
-    return download(trend_text(asked_form(form), trend, told), f"{name}-string-trend", form)
+        text = Text(partial(file_text, found=found, head=head))
+        return file_of(reading, text, f"{name}-strings", form)
+    trend = reading.trend_of_find(by, found, chosen).answer
+    text = Text(partial(trend_text, found=trend, head=head))
+    return file_of(reading, text, f"{name}-string-trend", form)
 
 
 def _with_trends(frame: Frame) -> Frame:
@@ -135,11 +120,3 @@ def _target(found: Finds) -> str | None:
     already. None if no metric follows any: the others may measure something else."""
     following = Counter(name for each in found.finds for name in each.followed)
     return next((name for name, _ in following.most_common(1)), None)
-
-
-def _timeline(trend: Trend, name: str) -> Timeline | None:
-    if len(trend.reported) < 2:
-        return None
-    given = trend.unit, trend.periods, lines_of(trend, [name])
-    chart = draw_trend(*given, height=HEIGHT, name="trend")
-    return Timeline(trend, name, chart) if chart else None

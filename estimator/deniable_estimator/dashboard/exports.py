@@ -3,8 +3,9 @@ lines, and what writes it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from flask import Response, request
@@ -14,12 +15,7 @@ from deniable.protocol import windows
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.annotation_file import annotations_of
-from deniable_estimator.dashboard.calculations import (
-    comparison_text,
-    estimate_text,
-    file_text,
-    trend_text,
-)
+from deniable_estimator.dashboard.calculations import estimate_text, file_text, trend_text
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.shares.shares import Shares
@@ -35,16 +31,15 @@ _TYPES = {
 class Text(NamedTuple):
     """What is to be written."""
 
-    version: object
+    write: Callable[[str], str]
+    """Writes it in a form."""
+    lines: int = 0
+    version: object = None
     """That of the tallies, and of all else that it is made of."""
-    lines: int
-    write: tuple[Any, ...]
-    """The function that writes it, and its arguments."""
 
 
 def of_estimate(
     reading: PageReading,
-    form: str,
     values: Collection[str] = (),
     *,
     limit: int | None = None,
@@ -56,35 +51,33 @@ def of_estimate(
     places = _chosen(answer, values, limit)
     size = len(answer.series.names)
     head = {**reading.days.told, "size": size}
-    lines = size if places is None else len(places)
-    return Text(found.version, lines, (estimate_text, form, answer, head, places, values, below))
+    write = partial(
+        estimate_text, found=answer, head=head, places=places, values=values, below=below
+    )
+    return Text(write, size if places is None else len(places), found.version)
 
 
-def of_trend(
-    reading: PageReading, form: str, by: windows.Kind, values: Collection[str] = ()
-) -> Text:
+def of_trend(reading: PageReading, by: windows.Kind, values: Collection[str] = ()) -> Text:
     """The trend with what is noted on its days."""
     metric, days, found = reading.metric, reading.days, reading.trend(by)
-    noted = annotations_of(metric, days)
+    noted, head = annotations_of(metric, days), days.told
     lines = len(found.answer.periods) * len(reading.candidates or metric.values)
-    write = trend_text, form, found.answer, days.told, values, noted
-    return Text((found.version, noted), lines, write)
+    write = partial(trend_text, found=found.answer, head=head, values=values, annotations=noted)
+    return Text(write, lines, (found.version, noted))
 
 
-def of_comparison(
-    reading: PageReading, form: str, earlier: Days, values: Collection[str] = ()
-) -> Text:
+def of_comparison(reading: PageReading, earlier: Days, values: Collection[str] = ()) -> Text:
     """The change from some days to others."""
     old, new = reading.over(earlier).estimate(), reading.estimate()
     found = compare(old.answer, new.answer)
-    head = {"before": earlier.told, "after": reading.days.told}
-    write = comparison_text, form, found, head, values
-    return Text((old.version, new.version), len(found.values), write)
+    days = {"before": earlier.told, "after": reading.days.told}
+    periods = {name: {**days[name], **told} for name, told in found.periods.items()}
+    write = partial(file_text, found=found, head={}, values=values, more=periods)
+    return Text(write, len(found.values), (old.version, new.version))
 
 
 def of_segments(
     reading: PageReading,
-    form: str,
     by: Collection[str],
     against: dict[str, str] | None,
     values: Collection[str] = (),
@@ -93,7 +86,8 @@ def of_segments(
     found = reading.segmented(tuple(by), against)
     answer = found.answer
     lines = len(answer.total.series.names) * (len(answer.groups) + 2)
-    return Text(found.version, lines, (file_text, form, answer, reading.days.told, values))
+    write = partial(file_text, found=answer, head=reading.days.told, values=values)
+    return Text(write, lines, found.version)
 
 
 def _chosen(answer: Answer, values: Collection[str], limit: int | None) -> NDArray[np.intp] | None:
@@ -111,16 +105,12 @@ def _chosen(answer: Answer, values: Collection[str], limit: int | None) -> NDArr
     return places
 
 
-def asked_form(form: str) -> str:
-    """The form of a file; `raw` for a CSV whose texts are as they are, which programs ask for."""
-    return "raw" if form == "csv" and request.args.get("raw") == "1" else form
-
-
 def file_of(reading: PageReading, found: Text, name: str, form: str) -> Response:
-    """The file that this request asks for, which is written elsewhere if it is long."""
+    """The file that this request asks for, which is written elsewhere if it is long. A CSV has its
+    texts as they are (`raw`) where a program asks for that."""
     key = "file", request.full_path, found.version, reading.strings
-    text = reading.source.written(found.lines, key, *found.write)
-    return download(text, name, form)
+    chosen = "raw" if form == "csv" and request.args.get("raw") == "1" else form
+    return download(reading.source.written(found.lines, key, found.write, chosen), name, form)
 
 
 def download(content: str | bytes, name: str, form: str) -> Response:

@@ -1,5 +1,5 @@
-"""A metric over some days, as pages and the read API ask for it: its estimate, its trend and its
-answer by segments, each with the version of what it is read from."""
+"""A metric over some days, as pages and the read API ask for it: its estimate, its trend, its
+answer by segments and what a discovery has found, each with the version of what it is read from."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from typing import TypeVar
 from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
+from deniable_estimator.asking.discoveries import finds_of, trend_of_finds
 from deniable_estimator.asking.fetch import Selection, select, unfinished
 from deniable_estimator.asking.listed import Listed, digest_of_candidates
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.results import Turn, Versioned, digest
-from deniable_estimator.asking.segments import SplitQuestion, split_question
+from deniable_estimator.asking.segments import SegmentTrends, SplitQuestion, split_question
 from deniable_estimator.asking.trend import Trend, read_ranges, trend
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import day_at
+from deniable_estimator.dashboard.ranges import RangeError, day_at
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.discovery.finds import Finds
 from deniable_estimator.kinds.segments.segmented import Segmented
-from deniable_estimator.messages import message
+from deniable_estimator.messages import isolated, message
 from deniable_estimator.statistics.significance import Adjustment
 
 _LIGHT_CELLS = 1 << 15
@@ -161,8 +163,69 @@ class PageReading:
 
             return made(points=points, progress=turn.progress)
 
-        found = self._fetch("trend", together if self._light else one_by_one, self.days, by)
-        return _lasting(found, version, any(period.unreadable for period in found.periods))
+        def work(turn: Turn) -> Versioned[Trend]:
+            found = (together if self._light else one_by_one)(turn)
+            return _lasting(found, version, any(each.unreadable for each in found.periods))
+
+        return self._fetch("trend", work, self.days, by)
+
+    def segment_trends(self, found: Segmented, by: windows.Kind) -> SegmentTrends:
+        """The trend of each segment that has enough reports in these days, all by the same
+        period."""
+        within = (replace(self, where={**found.where, **each.labels}) for each in found.groups)
+        return SegmentTrends(found, tuple(each.trend(by).answer for each in within))
+
+    def finds(self, minimum_share: float | None = None) -> Versioned[Finds]:
+        """The strings that a discovery has found, each with the lists that follow it: found in the
+        background, as that takes seconds.
+
+        Raises:
+            EstimateError: the metric is no discovery.
+        """
+        source, metric, selection = self.source, self.metric, self.select()
+        version = source.version_of(selection)
+        running = unfinished(selection.labels, source.clock())
+        asked = self.level, minimum_share
+
+        def work() -> Finds:
+            given = selection.read(), metric
+            find = partial(finds_of, *given, level=self.level, minimum_share=minimum_share)
+            return source.workers.run(find).marked(running)
+
+        made = source.fetch(
+            lambda turn: Versioned(turn.get(digest("finds", version, *asked), work), version),
+            *("finding", metric.name, metric.scheme.fingerprint, self.days, *asked),
+        )
+        lists, lists_version = source.lists()
+        return Versioned(made.answer.followed_in(lists), digest(made.version, lists_version))
+
+    def trend_of_find(self, by: windows.Kind, finds: Finds, name: str) -> Versioned[Trend]:
+        """How common the find of that name was in each period.
+
+        Raises:
+            RangeError: there is none.
+        """
+        find = next((each for each in finds.finds if each.name == name), None)
+        if find is None:
+            told = message(
+                "“{text}” was not found in these days. Choose one of the strings that were.",
+                text=isolated(name[:100]),
+            )
+            raise RangeError(told, "find")
+        source = self.source
+        version = digest(self.version, source.today)
+        asked = "trend of a find", by, find.head, find.cut, finds.level
+        key, one = digest(*asked, version, source.behind), replace(finds, finds=(find,))
+        found = partial(
+            trend_of_finds,
+            *(source.reader, source.registry, self.query, one),
+            by=by,
+            now=source.seen_until,
+        )
+        return source.fetch(
+            lambda turn: Versioned(turn.get(key, partial(found, progress=turn.progress)), version),
+            *(*asked, self.metric.name, self.days),
+        )
 
     def trend_version(self, by: windows.Kind) -> bytes:
         """That of the trend: its periods' versions."""

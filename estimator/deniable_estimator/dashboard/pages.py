@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -18,10 +18,10 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access.caller import for_people
-from deniable_estimator.dashboard.alarms import alarm_of, left_out
+from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.exports import asked_form, file_of, of_estimate, of_trend
+from deniable_estimator.dashboard.exports import file_of, of_estimate, of_trend
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.overview.summary import answer_notes, standing_notes
@@ -37,12 +37,7 @@ from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list, sent_list
-from deniable_estimator.dashboard.view import (
-    ALL_LINES,
-    View,
-    names_of,
-    read_view,
-)
+from deniable_estimator.dashboard.view import ALL_LINES, View, names_of, read_view
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer
@@ -90,7 +85,7 @@ def metric_page(name: str) -> ResponseReturnValue:
 def metric_upload(name: str) -> ResponseReturnValue:
     """Keep the strings that a file names for the session, and lead to the page that has them."""
     source, metric = current_source(), declared_metric(name)
-    view = read_view(request.args, metric, source.seen_until)
+    view = read_view(request.args, metric, source)
     if not metric.needs_candidates:
         raise BadRequest(message("{name} lists its values; it takes no others.", name=name))
     if request.authorization is not None:
@@ -112,7 +107,7 @@ def metric_upload(name: str) -> ResponseReturnValue:
         return _page(PageReading(source, metric, view.days), view, mistake=str(error))[0], 400
     keep_list(metric, sent)
     # A line of another list, or a string of it, says nothing about this one.
-    kept = urlencode(replace(view, values=(), own_lines=()).query(), doseq=True)
+    kept = urlencode(replace(view, value=(), line=()).query(), doseq=True)
     return redirect(f"{url_for('pages.metric_page', name=name)}?{kept}", 303)
 
 
@@ -131,60 +126,63 @@ def _page(
     refused: RangeError | None = None,
 ) -> tuple[str, int]:
     """The page and its status."""
-    source, metric = reading.source, reading.metric
-    estimate = None if refused else reading.answer
+    metric, estimate = reading.metric, None if refused else reading.answer
     answered = estimate if estimate and estimate.n else None
-    if answered:
-        view.check_values(answered.series.names)
-    # Decoding strings takes about a second each time: their trend waits until it is asked for.
-    quick = not metric.needs_candidates
-    over_time = answered is not None and (quick or view.by is not None)
     alarm = alarm_of(reading, answered)
-    kind = kind_of(answered) if answered else None
-    unsound = kind.unsound(answered) if kind else None
-    changes = None
-    if answered and not alarm and not unsound:
-        changes = recent(reading, view, answered)
-    limits, wrong = _limits(view, answered)
-    if wrong is not None:
-        keep_form(wrong)
-    shown = view.shown(changes.comparison if changes else None, limits)
-    document = kind.document(answered, shown) if kind and answered else None
-    found = timeline(reading, view, answered, alarm) if answered and over_time else None
-    periods = found.trend.periods if found else ()
-    told = (changes and changes.headline) or (document and document.verdict.text)
+    told = _told(reading, view, answered, alarm) if answered else {}
     return answer_page(
         "metric.html",
         reading,
         refused,
-        400 if wrong else 200,
+        400 if told.get("wrong_limit") else 200,
         **head_of(reading),
+        **told,
         view=view,
         estimate=estimate,
-        kind=kind,
-        document=document,
         alarm=alarm,
         left_out=left_out(view.days),
-        headline=alarm.text if alarm and kind else told,
-        alarming=bool(alarm or unsound),
-        recent=changes,
-        visible=visible(metric, answered) if answered and not unsound else None,
         most_lines=MOST_LINES,
         all_lines=ALL_LINES,
         longest_search=LONGEST_SEARCH,
-        wrong_limit=wrong,
-        timeline=found,
-        noted=annotated(metric, view.days.around, source.today, periods) if answered else None,
-        over_time=over_time,
         by=view.by or grouping(metric, view.days.around),
         groups=GROUPS[metric.window],
-        notes=_notes(source, metric, estimate),
+        notes=_notes(reading.source, metric, estimate),
         upload_limit=settings_in_force().dashboard_upload / (1 << 20),
         mistake=mistake,
     )
 
 
-def _limits(view: View, answer: Answer | None) -> tuple[tuple[float, ...], RangeError | None]:
+def _told(reading: PageReading, view: View, answer: Answer, alarm: Alarm | None) -> dict[str, Any]:
+    """What the page says of reports."""
+    metric, kind = reading.metric, kind_of(answer)
+    view.check_values(answer.series.names)
+    unsound = kind.unsound(answer)
+    changes = None if alarm or unsound else recent(reading, view, answer)
+    limits, wrong = _limits(view, answer)
+    if wrong is not None:
+        keep_form(wrong)
+    shown = view.shown(changes.comparison if changes else None, limits)
+    document = kind.document(answer, shown)
+    # Decoding strings takes about a second each time: their trend waits until it is asked for.
+    over_time = not metric.needs_candidates or view.by is not None
+    found = timeline(reading, view, answer, alarm) if over_time else None
+    periods = found.trend.periods if found else ()
+    headline = (changes and changes.headline) or document.verdict.text
+    return {
+        "kind": kind,
+        "document": document,
+        "headline": alarm.text if alarm else headline,
+        "alarming": bool(alarm or unsound),
+        "recent": changes,
+        "visible": None if unsound else visible(metric, answer),
+        "wrong_limit": wrong,
+        "timeline": found,
+        "noted": annotated(metric, view.days.around, reading.source.today, periods),
+        "over_time": over_time,
+    }
+
+
+def _limits(view: View, answer: Answer) -> tuple[tuple[float, ...], RangeError | None]:
     """The limit that is asked for, and what is wrong with it."""
     if view.limit is None or not isinstance(answer, Distribution):
         return (), None
@@ -206,7 +204,7 @@ def _limits(view: View, answer: Answer | None) -> tuple[tuple[float, ...], Range
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
     reading, _ = asked_answer(name, "raw")
-    return file_of(reading, of_estimate(reading, asked_form(form)), name, form)
+    return file_of(reading, of_estimate(reading), name, form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
@@ -215,7 +213,7 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     reading, view = asked_answer(name, "raw")
     reading = reading.over(view.days.around)
     by = view.by or grouping(reading.metric, reading.days)
-    return file_of(reading, of_trend(reading, asked_form(form), by), f"{name}-trend", form)
+    return file_of(reading, of_trend(reading, by), f"{name}-trend", form)
 
 
 def answer_page(
@@ -264,34 +262,51 @@ def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
     return error if isinstance(error, RangeError) else RangeError(str(error), *fields)
 
 
-def requested_view(
-    metric: Metric, arguments: Mapping[str, str], *more: str
-) -> tuple[PageReading, View]:
-    """What an address asks of a metric; `more` are parameters beside those of a view.
+def requested(metric: Metric, arguments: Mapping[str, str], names: Collection[str]) -> PageReading:
+    """What an address asks of a metric that says these parameters alone.
 
     Raises:
         RangeError: it asks for what there is not.
     """
-    check_names(arguments, (*names_of(metric), *more))
+    check_names(arguments, names)
     source = current_source()
-    view = read_view(arguments, metric, source.seen_until)
-    view = replace(view, days=source.read_days(metric, arguments)).of_list(kept_list(metric))
-    return PageReading(source, metric, view.days), view
+    return PageReading(source, metric, source.read_days(metric, arguments))
+
+
+def requested_view(
+    metric: Metric, arguments: Mapping[str, str], *more: str
+) -> tuple[PageReading, View]:
+    """The same with the view; `more` are parameters beside those of a view."""
+    reading = requested(metric, arguments, (*names_of(metric), *more))
+    return reading, read_view(arguments, metric, reading.source).of_list(kept_list(metric))
 
 
 def asked_answer(name: str, *more: str) -> tuple[PageReading, View]:
-    """The same of the metric of that name for a file, and of what is listed if the metric does not
-    list its values itself.
+    """The same of the metric of that name for a file, and of what is listed."""
+    reading, view = requested_view(declared_metric(name), request.args, *more)
+    return with_strings(reading), view
+
+
+def with_strings(reading: PageReading) -> PageReading:
+    """The same of what is listed, if the metric does not list its values itself.
 
     Raises:
-        BadRequest: nobody has listed any strings.
+        BadRequest: nobody has listed any strings, or their list has a mistake.
     """
-    metric = declared_metric(name)
-    reading, view = requested_view(metric, request.args, *more)
-    candidates = listed(metric)
+    metric = reading.metric
+    try:
+        candidates = listed(metric)
+    except ValueListError as error:
+        raise BadRequest(message("{mistake}.", mistake=str(error))) from None
     if metric.needs_candidates and candidates is None:
-        raise BadRequest(unlisted(metric))
-    return reading.asking(candidates), view
+        raise BadRequest(
+            message(
+                "This metric takes any string. Upload a list of those to look for on its page, or "
+                "put them into {metric}.txt in the folder that DENIABLE_CANDIDATES_DIR names.",
+                metric=metric.name,
+            )
+        )
+    return reading.asking(candidates)
 
 
 def listed(metric: Metric) -> Sequence[str] | None:
@@ -302,15 +317,6 @@ def listed(metric: Metric) -> Sequence[str] | None:
     """
     own = kept_list(metric)
     return current_source().candidates(metric) if own is None else own
-
-
-def unlisted(metric: Metric) -> str:
-    """What to do where nobody has listed strings."""
-    return message(
-        "This metric takes any string. Upload a list of those to look for on its page, or put "
-        "them into {metric}.txt in the folder that DENIABLE_CANDIDATES_DIR names.",
-        metric=metric.name,
-    )
 
 
 def _notes(source: DataSource, metric: Metric, estimate: Answer | None) -> list[str]:

@@ -49,24 +49,13 @@ from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Result
 from deniable_estimator.kinds.registry import kind_of
-from deniable_estimator.messages import counted, joined, message, sentence, spaced
+from deniable_estimator.messages import counted, joined, message, spaced
 
 pictures = Blueprint("pictures", __name__)
-
-MAX_SCALE = 4
-"""Pixels of a PNG for each of the SVG's: at 4 the tallest picture takes 80 MB to draw."""
 
 _BARS = 40
 _ENTRIES = 12
 """The most annotations that are listed below a trend: the latest ones."""
-
-_SHARES = sentence(
-    "Every share is an estimate: each device added its own noise. The scale need not begin at zero."
-)
-_NUMBERS = sentence(
-    "Every number is an estimate: each device added its own noise. The scale need not begin at "
-    "zero."
-)
 
 
 def offer_plots(app: Flask) -> None:
@@ -142,7 +131,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
             ),
         ),
     ]
-    foot = [message(_SHARES if estimate.kind == "shares" else _NUMBERS)]
+    foot = [formats.ESTIMATES, message("The scale need not begin at zero.")]
     if found.alarmed:
         foot.append(message("Red: anomalous."))
     lines = [*_foot(foot, view.days), *_entries(noted)]
@@ -205,20 +194,13 @@ def send_picture(svg: str, name: str, form: str) -> Response:
     Raises:
         StillDecoding, TooManyDecodes: to draw it takes longer than one may wait.
     """
-    drawn = svg if form == "svg" else current_source().picture(svg, _scale())
+    drawn = svg if form == "svg" else current_source().picture(svg)
     return download(drawn, name, form)
-
-
-def _scale() -> int:
-    text = request.args.get("scale", "2")
-    if text not in map(str, range(1, MAX_SCALE + 1)):
-        raise BadRequest(message("“scale” can be a whole number from 1 to {most}.", most=MAX_SCALE))
-    return int(text)
 
 
 def _asked(name: str) -> tuple[PageReading, View, Answer, Alarm | None]:
     """What a picture shows."""
-    reading, view = asked_answer(name, "scale")
+    reading, view = asked_answer(name)
     estimate = reading.estimate().answer
     if not estimate.n:
         raise BadRequest(
@@ -251,7 +233,7 @@ def embedded(name: str) -> ResponseReturnValue:
     source, metric = current_source(), declared_metric(name)
     if settings_in_force().share_releases:
         return render_template("released.html", view=newest_view(name), bare=True)
-    view = read_view(request.args, metric, source.seen_until)
+    view = read_view(request.args, metric, source)
     reading = PageReading(source, metric, view.days, source.candidates(metric))
     estimate = reading.answer
     drawn: Sequence[Picture] = ()

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from deniable import DeniableError, Metric, WindowError
 from deniable.protocol import windows
@@ -31,6 +31,8 @@ LONGEST_SEARCH = 200
 """Characters of a search."""
 _MOST_SINCE = 4
 """So many annotations are one click away; an address can name any."""
+DAYS = ("since", "from", "to", "without")
+"""The parameters of a range."""
 _RUNNING = {
     "day": message("today"),
     "week": message("this week"),
@@ -120,55 +122,52 @@ def read_range(
             no window to leave out; or nothing of the name that `since` gives, or no complete window
             after it.
     """
-    if not prefix and arguments.get("since"):
-        return _range_since(arguments, now, kind, metric)
-    from_, to = f"{prefix}from", f"{prefix}to"
-    begin, end = _day(arguments.get(from_), from_), _day(arguments.get(to), to)
-    last = end or windows.last_complete(kind, now)
-    if end is None and begin is not None and begin > last:
-        last = day_at(now)
-    first = begin or _back(last, kind, _DEFAULT_DAYS, _DEFAULT_MONTHS)
-    chosen = Days(first, last, _left_out(arguments.get("without", ""), kind))
+    since = not prefix and arguments.get("since")
+    from_, to = ("since", "since") if since else (f"{prefix}from", f"{prefix}to")
+    chosen = _since(arguments, now, kind, metric) if since else _range(arguments, now, kind, prefix)
+    chosen = replace(chosen, without=_left_out(arguments.get("without", ""), kind))
     if chosen.days < 1:
         raise RangeError(
             message(
                 "“{end}” ({last}) lies before “{begin}” ({first}). Swap the two dates.",
                 end=to,
-                last=last,
+                last=chosen.last,
                 begin=from_,
-                first=first,
+                first=chosen.first,
             ),
             from_,
             to,
         )
     if chosen.days > _LONGEST:
-        raise RangeError(
-            message(
-                "From “{begin}” to “{end}” is longer than ten years. Choose a shorter range.",
-                begin=from_,
-                end=to,
-            ),
-            from_,
-            to,
-        )
+        told = message("The range is longer than ten years. Choose a shorter one.")
+        raise RangeError(told, from_, to)
     return chosen
 
 
-def _range_since(
+def _range(arguments: Mapping[str, str], now: float, kind: windows.Kind, prefix: str) -> Days:
+    """The days from one to another."""
+    begin, end = (_day(arguments.get(name), name) for name in (f"{prefix}from", f"{prefix}to"))
+    last = end or windows.last_complete(kind, now)
+    if end is None and begin is not None and begin > last:
+        last = day_at(now)
+    return Days(begin or _back(last, kind, _DEFAULT_DAYS, _DEFAULT_MONTHS), last)
+
+
+def _since(
     arguments: Mapping[str, str], now: float, kind: windows.Kind, metric: Metric | None
 ) -> Days:
     """The days after what happened."""
     if arguments.get("from") or arguments.get("to"):
         raise RangeError(message("“since” takes the place of “from” and “to”."), "from", "to")
     try:
-        noted = current_annotations() or ()
-        found = asked_since(arguments["since"], noted, kind, now, metric)
+        return asked_since(arguments["since"], current_annotations() or (), kind, now, metric)
     except EstimateError as error:
         raise RangeError(str(error), "since") from None
-    chosen = replace(found, without=_left_out(arguments.get("without", ""), kind))
-    if chosen.days > _LONGEST:
-        raise RangeError(message("“since” is longer ago than ten years."), "since")
-    return chosen
+
+
+def is_ranged(arguments: Mapping[str, Any]) -> bool:
+    """Whether an address names days."""
+    return any(arguments.get(name) for name in DAYS[:3])
 
 
 def is_day(text: str) -> bool:

@@ -19,10 +19,7 @@ from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.base import Answer, Comparison
 from deniable_estimator.kinds.formats import order_of
 from deniable_estimator.kinds.registry import kind_of
-from deniable_estimator.messages import isolated, joined, message, sentence, spaced
-
-_WEEK = sentence("Newest complete week, {period}: {told}.")
-_MONTH = sentence("Newest complete month, {period}: {told}.")
+from deniable_estimator.messages import isolated, joined, message, spaced
 
 _NAMED = 3
 """The most changes that a headline names."""
@@ -68,7 +65,7 @@ def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
     """The changes that the view asks for; None where there is nothing to compare, and of strings
     unless the address asks for it: each of the two periods takes about a second."""
     source, metric = reading.source, reading.metric
-    if metric.needs_candidates and not (view.compares or view.days.since):
+    if metric.needs_candidates and not (view.change or view.days.since):
         return None
     whole = view.compared == "range"
     days = view.days if whole else newest_period(view.days, source.seen_until, metric.window)
@@ -76,18 +73,17 @@ def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
         return None
     earlier = before(days, metric.window)
     try:
-        newest = answer if whole else reading.over(days).answer
-        old = reading.over(earlier).answer
-        if newest is None or not newest.n:
+        newest = answer if whole else reading.over(days).estimate().answer
+        old = reading.over(earlier).estimate().answer
+        if not newest.n:
             return None
         told = None if whole else _new_leader_words(metric, days, newest)
         leader = None if whole else _new_leader(reading, days, answer, newest)
     except (StillDecoding, TooManyDecodes):
         waiting = message("The changes are being calculated, and appear here.")
         return Recent(days, earlier, waiting, waiting=True)
-    refused = _refused(reading, days, earlier, newest, old)
-    if refused is not None or old is None:
-        return Recent(days, earlier, refused or "", told)
+    if refused := _refused(reading, days, earlier, newest, old):
+        return Recent(days, earlier, refused, told)
     found = compare(old, newest)
     if whole and days.since:
         headline = since_headline(metric.name, found, isolated(days.since))
@@ -143,7 +139,8 @@ def _new_leader_words(metric: Metric, days: Days, newest: Answer) -> str:
     """The leading number of the newest days with its interval."""
     told = formats.estimate_of(newest.unit, *newest.series.at(newest.leading))
     return message(
-        _MONTH if metric.window == "month" else _WEEK,
+        "Newest complete {kind}, {period}: {told}.",
+        kind=formats.kind("month" if metric.window == "month" else "week"),
         period=words.days_of(days),
         told=message(
             "{value} {share} ({between})",
@@ -160,17 +157,15 @@ def _new_leader(reading: PageReading, days: Days, answer: Answer, newest: Answer
     asked = reading.metric.needs_candidates
     if newest.leading == answer.leading or asked or last < shown.first:
         return None
-    rest = reading.over(shown.over(shown.first, last)).answer
-    if rest is None or not rest.n:
-        return None
-    return kind_of(newest).new_leader(rest, newest)
+    rest = reading.over(shown.over(shown.first, last)).estimate().answer
+    return kind_of(newest).new_leader(rest, newest) if rest.n else None
 
 
 def _refused(
-    reading: PageReading, days: Days, earlier: Days, newest: Answer, old: Answer | None
+    reading: PageReading, days: Days, earlier: Days, newest: Answer, old: Answer
 ) -> str | None:
     """Why the two cannot be compared, if they cannot."""
-    if old is None or not old.n:
+    if not old.n:
         return message("No reports from {period} to compare with.", period=words.days_of(earlier))
     if newest.unfinished:
         return message("Not compared: a window of these days has not ended.")

@@ -2,93 +2,89 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 from flask import Blueprint, request
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import NotFound
+from werkzeug.exceptions import BadRequest, NotFound
 
-from deniable import Metric, ValueListError
+from deniable import Metric
 from deniable.protocol import windows
+from deniable_estimator.asking.comparison import chosen_series, compare
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.segments import check_names as check_segments
 from deniable_estimator.asking.segments import not_segmented
 from deniable_estimator.asking.trend import GROUPS
-from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text
-from deniable_estimator.dashboard.exports import asked_form, download, file_of, of_segments
+from deniable_estimator.dashboard.exports import Text, file_of, of_segments
 from deniable_estimator.dashboard.metric_view import PageReading
-from deniable_estimator.dashboard.pages import answer_page, keep_form, listed, unlisted
+from deniable_estimator.dashboard.pages import answer_page, keep_form, requested, with_strings
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.ranges import RangeError, check_names
-from deniable_estimator.dashboard.segments import (
-    MOST_CELLS,
-    moved_most,
-    over_time,
-    panels_shown,
-    trends_of_segments,
-)
+from deniable_estimator.dashboard.ranges import DAYS, RangeError, before
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.timeline import Timeline, grouping, grouping_asked
+from deniable_estimator.dashboard.timeline import (
+    Timeline,
+    grouping,
+    grouping_asked,
+    timeline_of_segments,
+)
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.base import ChangeTest
 from deniable_estimator.kinds.formats import series_name
-from deniable_estimator.kinds.segments.segmented import Segmented
+from deniable_estimator.kinds.segments.segmented import Segmented, shown_series
 from deniable_estimator.kinds.segments.words import finding, leading_series, segment_frames
-from deniable_estimator.messages import isolated, message
+from deniable_estimator.messages import counted, isolated, message
 
 segments = Blueprint("segments", __name__)
 
-_NAMES = (
-    *("since", "from", "to", "without", "by", "where", "against", "series", "over", "period"),
-    *("raw", "scale"),
-)
+_NAMES = (*DAYS, "by", "where", "against", "series", "over", "period", "raw")
+
+_MOST_LINES = 240
+"""The most lines of all panels: with 32 segments, 7 series are shown."""
+
+_MOST_PANELS = 12
+
+_MOST_CELLS = 30_000
+"""Segments times periods times values that are estimated without being asked for: about a second
+of calculation."""
 
 
 @segments.get("/metric/<name>/segments")
 def segments_page(name: str) -> ResponseReturnValue:
     """A metric by segments."""
     source, metric = current_source(), declared_metric(name)
-    found, refused, moved, drawn = None, None, None, None
-    shown, ignored, by = list[str](), list[str](), _default(metric)
+    found, refused, obstacle, moved, drawn = None, None, None, None, None
+    shown, ignored, by = list[str](), "", _default(metric)
     reading = PageReading(source, metric, source.read_days(metric, {}))
     kind = grouping(metric, reading.days.around)
-    obstacle: str | None = None
-    if not metric.segments:
-        obstacle = message("{mistake}.", mistake=not_segmented(metric))
     try:
-        if not obstacle:
-            reading, by, against = requested_segments(metric, request.args)
-            ignored = _ignored(by)
-            reading = reading.asking(listed(metric))
-            if metric.needs_candidates and reading.candidates is None:
-                obstacle = unlisted(metric)
-        if not obstacle:
-            given = _against(reading, by, against)
-            if against and given is None:
-                ignored.append(
-                    message(
-                        "“{segment}” has too few reports here or is no segment: compared with the "
-                        "largest one",
-                        segment=isolated(against),
-                    )
-                )
-            found = reading.segmented(by, given).answer
-            moved = moved_most(reading, found)
-            shown = panels_shown(found) if found.total.n else []
-            if shown and found.groups:
-                kind = grouping_asked(request.args, "period", metric, reading.days.around)
-                drawn = _drawn(reading, found, shown, kind)
+        if not metric.segments:
+            raise BadRequest(message("{mistake}.", mistake=not_segmented(metric)))
+        reading, by, against = requested_segments(metric, request.args)
+        reading = with_strings(reading)
+        given = _against(reading, by, against)
+        if against and given is None:
+            ignored = message(
+                "“{segment}” has too few reports here or is no segment: compared with the largest "
+                "one",
+                segment=isolated(against),
+            )
+        found = reading.segmented(by, given).answer
+        moved = _moved_most(reading, found)
+        shown = _panels_shown(found) if found.total.n else []
+        if shown and found.groups:
+            kind = grouping_asked(request.args, "period", metric, reading.days.around)
+            drawn = _drawn(reading, found, shown, kind)
+    except BadRequest as error:
+        obstacle = error.description
     except (RangeError, EstimateError) as error:
         refused = keep_form(error)
-    except ValueListError as error:
-        obstacle = message("{mistake}.", mistake=str(error))
-    panels = segment_frames(found, shown) if found and shown else ()
     days, where = reading.days, reading.where
-    reported = source.registry.unasked.get(metric.name, metric)
     return answer_page(
         "segments.html",
         reading,
@@ -98,22 +94,17 @@ def segments_page(name: str) -> ResponseReturnValue:
         choices=_choices(metric),
         others=[each for each in metric.segments if each.name not in by],
         found=found,
-        panels=panels,
-        endless=any(row[2] and row[2].bar().endless for frame in panels for row in frame.rows),
+        panels=segment_frames(found, shown) if found and shown else (),
         headline=finding(found) if found else None,
         ignored=ignored,
         drawn=drawn,
         shown=shown,
         period=kind,
         groups=GROUPS[metric.window],
-        named=lambda keys: [address_of(key) for key in keys],
-        called=(lambda each: series_name(found.total, each)) if found else None,
         obstacle=obstacle,
         moved=moved,
         noted=annotated(metric, days.around, source.today, drawn.trend.periods) if drawn else None,
-        address_of=address_of,
         query=_query(days, by, where, found),
-        planner=_planner(reported, found) if found and found.total.n else None,
     )
 
 
@@ -125,26 +116,24 @@ def _drawn(
     series = _series(found, shown, request.args)
     periods = len(windows.span(by, days.first, days.last))
     cells = periods * len(found.groups) * len(found.total.series.names)
-    if "series" not in request.args and (cells > MOST_CELLS or metric.needs_candidates):
+    if "series" not in request.args and (cells > _MOST_CELLS or metric.needs_candidates):
         return None
-    over = request.args.getlist("over")
-    chosen = [each.key for each in found.groups if address_of(each.key) in over]
-    return over_time(trends_of_segments(reading.over(days), found, by), series, chosen)
+    trends = reading.over(days).segment_trends(found, by)
+    return timeline_of_segments(trends, series, request.args.getlist("over"))
 
 
 @segments.get("/metric/<name>/segments.<any(svg, png):form>")
 def segments_picture(name: str, form: str) -> ResponseReturnValue:
     """One series in all segments: the one that is asked for, or that the headline tells of."""
-    metric = declared_metric(name)
-    reading, by, against = requested_segments(metric, request.args)
-    reading = reading.asking(listed(metric))
+    reading, by, against = requested_segments(declared_metric(name), request.args)
+    reading = with_strings(reading)
     found = reading.segmented(by, _against(reading, by, against)).answer
-    shown = panels_shown(found) if found.total.n else []
+    shown = _panels_shown(found) if found.total.n else []
     if not shown:
         raise NotFound(message("There are no reports in these days, so there is nothing to draw."))
     asked = {"series": request.args.get("series") or leading_series(found) or shown[0]}
     (panel,) = segment_frames(found, [_series(found, shown, asked)])
-    text = rows_picture(metric, found.total, finding(found), panel)
+    text = rows_picture(reading.metric, found.total, finding(found), panel)
     return send_picture(text, f"{name}-segments", form)
 
 
@@ -153,28 +142,71 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
     """The same as a file, with every series."""
     metric = declared_metric(name)
     reading, by, against = requested_segments(metric, request.args)
-    reading = reading.asking(listed(metric))
+    reading = with_strings(reading)
     if "period" in request.args:
         around = reading.over(reading.days.around)
         by_period = grouping_asked(request.args, "period", metric, around.days)
-        trends = trends_of_segments(around, reading.segmented(by).answer, by_period)
-        text = file_text(asked_form(form), trends, reading.days.told)
-        return download(text, f"{name}-segments-trend", form)
-    try:
-        given = _against(reading, by, against)
-        if against and given is None:
-            raise RangeError(
-                message(
-                    "“{segment}” has too few reports here or is no segment: leave `against` out, "
-                    "or name another",
-                    segment=isolated(against),
-                ),
-                "against",
-            )
-        found = of_segments(reading, asked_form(form), by, given)
-    except EstimateError as error:
-        raise RangeError(str(error)) from None
-    return file_of(reading, found, f"{name}-segments", form)
+        trends = around.segment_trends(reading.segmented(by).answer, by_period)
+        text = Text(partial(file_text, found=trends, head=reading.days.told))
+        return file_of(reading, text, f"{name}-segments-trend", form)
+    given = _against(reading, by, against)
+    if against and given is None:
+        raise RangeError(
+            message(
+                "“{segment}” has too few reports here or is no segment: leave `against` out, or "
+                "name another",
+                segment=isolated(against),
+            ),
+            "against",
+        )
+    return file_of(reading, of_segments(reading, by, given), f"{name}-segments", form)
+
+
+def _panels_shown(found: Segmented) -> list[str]:
+    """The series that there is room for."""
+    lines = len(found.groups) + 2
+    return shown_series(found, max(1, min(_MOST_PANELS, _MOST_LINES // lines)))
+
+
+def _moved_most(reading: PageReading, found: Segmented) -> str | None:
+    """The segment and the series that stand out furthest from the noise of their change, in a
+    sentence; None where the days were not asked by what happened before them.
+
+    Segments share 1 minus the level, and so do the series of each (Bonferroni): on average at most
+    one page in 20 names a segment where none changed.
+
+    Raises:
+        StillDecoding, TooManyDecodes: it takes longer than one may wait.
+    """
+    days = reading.days
+    if not days.since or not found.groups:
+        return None
+    earlier = before(days, reading.metric.window)
+    test = ChangeTest(adjust="bonferroni", alpha=(1 - found.level) / len(found.groups))
+    segmented = reading.over(earlier).segmented(found.by).answer
+    old = {each.key: each.answer for each in segmented.groups}
+    changes = []
+    for group in found.groups:
+        if group.key in old:
+            told = compare(old[group.key], group.answer, test)
+            place, _ = chosen_series(told)
+            if told.changed[place]:
+                score = abs(float(told.difference[place] / told.std_error[place]))
+                changes.append((score, group.name, told, place))
+    moment = isolated(days.since)
+    if not changes:
+        return message("Since {moment}: no segment changed by more than noise.", moment=moment)
+    _, name, told, place = max(changes, key=lambda each: each[0])
+    return counted(
+        "Since {moment}, {count} segment changed beyond noise, {segment}: {series} {change}.",
+        "Since {moment}, {count} segments changed beyond noise, most clearly {segment}: {series} "
+        "{change}.",
+        len(changes),
+        moment=moment,
+        segment=isolated(name),
+        series=series_name(told.after, told.values[place]),
+        change=told.describe(place),
+    )
 
 
 def _default(metric: Metric) -> tuple[str, ...]:
@@ -189,9 +221,7 @@ def requested_segments(
     Raises:
         RangeError: the address asks for what there is not.
     """
-    check_names(arguments, _NAMES)
-    source = current_source()
-    days = source.read_days(metric, arguments)
+    reading = requested(metric, arguments, _NAMES)
     known = {each.name: each.values for each in metric.segments}
     by = tuple(each for each in arguments.get("by", "").split(",") if each) or _default(metric)
     try:
@@ -206,7 +236,7 @@ def requested_segments(
         if value not in known.get(segment, ()):
             raise RangeError(message("There is no segment {segment}.", segment=each), "where")
         where[segment] = value
-    return PageReading(source, metric, days, where=where), by, arguments.get("against", "")
+    return replace(reading, where=where), by, arguments.get("against", "")
 
 
 def _series(found: Segmented, shown: Sequence[str], arguments: Mapping[str, str]) -> str:
@@ -220,35 +250,10 @@ def _series(found: Segmented, shown: Sequence[str], arguments: Mapping[str, str]
     return asked
 
 
-def _ignored(by: Sequence[str]) -> list[str]:
-    """What the address asks for besides, and the page does not do. The form sends it when it
-    divides by what it stayed within before."""
-    return [
-        message(
-            "“{limit}” is left out, because the page divides by {segment}",
-            limit=isolated(each),
-            segment=each.partition("=")[0],
-        )
-        for each in request.args.getlist("where")
-        if each and each.partition("=")[0] in by
-    ]
-
-
 def _against(reading: PageReading, by: Sequence[str], name: str) -> dict[str, str] | None:
-    """The segment to compare with, as `address_of` writes it; None if it is not chosen or has
-    too few reports."""
-    if not name:
-        return None
-    found = reading.segmented(by).answer
-    return next((dict(each.labels) for each in found.groups if address_of(each.key) == name), None)
-
-
-def address_of(key: Sequence[str]) -> str:
-    """The values of a segment as the address names it: as JSON where a value holds a comma, so that
-    no two are written alike."""
-    if any("," in each for each in key):
-        return json.dumps(key, ensure_ascii=False)
-    return ", ".join(key)
+    """The segment of that key, to compare with; None if it is not chosen or has too few reports."""
+    groups = reading.segmented(by).answer.groups if name else ()
+    return next((dict(each.labels) for each in groups if each.key == name), None)
 
 
 def _choices(metric: Metric) -> list[tuple[str, str]]:
@@ -262,19 +267,9 @@ def _query(
     days: Days, by: Sequence[str], where: Mapping[str, str], found: Segmented | None
 ) -> dict[str, object]:
     """What the page shows, as an address carries it."""
-    limits = [f"{name}={value}" for name, value in where.items()]
-    against = {"against": address_of(found.reference.key)} if found and found.reference else {}
-    more = {"where": limits} if limits else {}
-    return {**days.query, "by": ",".join(by), **more, **against}
-
-
-def _planner(metric: Metric, found: Segmented) -> str | None:
-    """The address of the planner for the smallest segment, folded or not, by its part of the
-    reports; None where nothing tells how large it is."""
-    sizes = [each.answer.n for each in (*found.groups, *found.small)]
-    if len(sizes) < 2:
-        return None
-    whole = found.total.n - found.unsplit
-    return planner_address(
-        metric, found.total.n / max(1, len(found.total.windows)), min(sizes) / whole
-    )
+    return {
+        **days.query,
+        "by": ",".join(by),
+        "where": [f"{name}={value}" for name, value in where.items()] or None,
+        "against": found.reference.key if found and found.reference else None,
+    }

@@ -1,15 +1,18 @@
-"""The trend on a metric's page: the chart of chosen values, small ones to choose from, words."""
+"""Trends on pages: the chart of chosen lines, which are values of a metric or its segments, with
+small ones to choose from, and words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, TypeVar
 
 from deniable import Metric
 from deniable.protocol import windows
 from deniable_estimator.asking.query import Days
+from deniable_estimator.asking.segments import SegmentTrends
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
 from deniable_estimator.asking.trend_words import step_of, trend_frame
 from deniable_estimator.dashboard.alarms import Alarm
@@ -17,22 +20,24 @@ from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import one_of
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.trends import draw_trend, lines_of
+from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.document.document import Frame
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
 from deniable_estimator.kinds.base import Answer
-from deniable_estimator.kinds.formats import estimate, window
+from deniable_estimator.kinds.formats import estimate, series_name, window
 from deniable_estimator.kinds.formats import kind as kind_text
 from deniable_estimator.kinds.registry import kind_of
+from deniable_estimator.kinds.segments.segmented import Group
 from deniable_estimator.messages import listed, message, sentence
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
 
 _T = TypeVar("_T")
 
-HEIGHT = 220
+_HEIGHT = 220
 _SMALL_HEIGHT = 44
+_SEGMENT_HEIGHT = 56
 _LONG_DAYS: dict[windows.Kind, int] = {"day": 92, "week": 731, "month": 10_000}
 """Up to so many days a trend is drawn by day, by week, by month."""
 
@@ -109,6 +114,25 @@ def grouping_asked(asked: Mapping[str, str], name: str, metric: Metric, days: Da
     return one_of(text, name, GROUPS[metric.window]) if text else grouping(metric, days)
 
 
+def plain_timeline(
+    found: Trend,
+    values: Sequence[str],
+    *,
+    alarmed: Collection[str] = (),
+    name: str = "trend",
+    height: int = _HEIGHT,
+) -> Timeline | None:
+    """These series of a trend in one chart, on which the periods `alarmed` are marked; None without
+    two periods that have reports."""
+    lines = lines_of(found, values) if len(found.reported) > 1 else []
+    given = found.unit, found.periods, lines
+    chart = draw_trend(*given, height=height, name=name, alarmed=alarmed) if lines else None
+    if chart is None:
+        return None
+    label = listed(line.label for line in lines)
+    return Timeline(found, label, chart, values=tuple(values), alarmed=bool(alarmed))
+
+
 def timeline(
     reading: PageReading, view: View, answer: Answer, alarm: Alarm | None
 ) -> Timeline | None:
@@ -119,20 +143,15 @@ def timeline(
     """
     shown = kind_of(answer).over_time(answer, view.values)
     values = tuple(value for value in view.values if value in shown) or (shown[0],)
-    charted = trend_of(reading, answer, view.by, shown, alarm)
-    if charted is None:
-        return None
-    (found, alarmed), metric = charted, reading.metric
-    lines = dict(zip(shown, lines_of(found, shown), strict=True))
-    drawn = [lines[value] for value in values]
-    given = found.unit, found.periods
-    chart = draw_trend(*given, drawn, height=HEIGHT, name="trend", alarmed=alarmed)
-    if chart is None:
+    found, alarmed = trend_of(reading, answer, view.by, shown, alarm)
+    drawn = plain_timeline(found, values, alarmed=alarmed)
+    if drawn is None:
         return None
     small_charts, told = [], []
-    for place, each in enumerate(shown if len(shown) > 1 else ()):
+    several = shown if len(shown) > 1 else ()
+    for place, (each, line) in enumerate(zip(several, lines_of(found, several), strict=True)):
         small = draw_trend(
-            *(*given, [lines[each]]),
+            *(found.unit, found.periods, [line]),
             height=_SMALL_HEIGHT,
             name=f"trend-{place}",
             alarmed=alarmed,
@@ -142,17 +161,14 @@ def timeline(
             style, chosen = toggled(values, each)
             over_all = estimate(answer.unit, *answer.series.at(each))
             query = view.choosing(chosen) if chosen else None
-            small_charts.append(SmallChart(lines[each].label, small, style, query, over_all))
+            small_charts.append(SmallChart(line.label, small, style, query, over_all))
     if len(values) == 1:
         told.append(_newest(found.reported, values[0], alarmed))
         if not alarmed:
-            told.append(_stepped(metric, found, values[0]))
-    return Timeline(
-        trend=found,
-        label=listed(line.label for line in drawn),
-        chart=chart,
+            told.append(_stepped(reading.metric, found, values[0]))
+    return replace(
+        drawn,
         small_charts=small_charts,
-        values=values,
         told=[each for each in told if each],
         table=trend_frame(
             found,
@@ -161,7 +177,6 @@ def timeline(
             charted=True,
             alarmed=alarmed,
         ),
-        alarmed=bool(alarmed),
     )
 
 
@@ -171,15 +186,12 @@ def trend_of(
     by: windows.Kind | None,
     shown: Sequence[str],
     alarm: Alarm | None,
-) -> tuple[Trend, set[str]] | None:
+) -> tuple[Trend, set[str]]:
     """The trend of some series of the answer, by the finest periods that a chart has room for
-    unless `by` says others, and which of these raise the alarm; None without two that have
-    reports."""
+    unless `by` says others, and which of these raise the alarm."""
     metric, days = reading.metric, reading.days.around
     asked = reading.over(days).asking(kind_of(answer).asked(metric, shown))
     found = asked.trend(by or grouping(metric, days)).answer
-    if len(found.reported) < 2:
-        return None
     strange = map(windows.start, alarm.labels if alarm else ())
     alarmed = {windows.window_at(found.by, start) for start in strange}
     return found, alarmed.intersection(each.label for each in found.reported)
@@ -205,3 +217,56 @@ def _newest(periods: Sequence[Period], value: str, alarmed: set[str]) -> str:
                 change=change.describe(change.values.index(value)),
             )
     return ""
+
+
+def _farthest(groups: Sequence[Group], series: str) -> list[str]:
+    """The largest segment, and the one whose number is farthest from its own."""
+
+    largest = max(groups, key=lambda each: each.answer.n)
+    number = {each.key: each.answer.series.at(series)[0] for each in groups}
+    apart = {key: abs(value - number[largest.key]) for key, value in number.items()}
+    others = [key for key in apart if key != largest.key and math.isfinite(apart[key])]
+    return [largest.key, *sorted(others, key=lambda key: -apart[key])[:1]]
+
+
+def timeline_of_segments(
+    found: SegmentTrends, series: str, chosen: Sequence[str]
+) -> Timeline | None:
+    """The charts of one series; None where fewer than two periods have reports. Without a choice
+    the largest segment is drawn, and the one that is farthest from it."""
+    if not found.trends:
+        return None
+    # All are over the same days, but a trend begins with its first report.
+    longest = max(found.trends, key=lambda trend: len(trend.periods))
+    periods = longest.periods
+    if len({p.label for each in found.trends for p in each.reported}) < 2:
+        return None
+    lines = []
+    for group, each in found.groups:
+        (line,) = lines_of(each, [series])
+        known = dict(zip([p.label for p in each.periods], line.numbers, strict=True))
+        lines.append(TrendLine(group.name, tuple(known.get(p.label) for p in periods)))
+    axis = axis_of(longest.unit, lines)
+    reports = [{each.label: each.n for each in trend.periods} for trend in found.trends]
+    groups = found.split.groups
+    keys = [each.key for each in groups]
+    drawn = [key for key in keys if key in chosen] or _farthest(groups, series)
+    drawn = [key for key in keys if key in drawn][:MOST_LINES]
+
+    def draw(places: Sequence[int], **more: Any) -> LineChart | None:
+        # A tooltip says how many reports the segments have that are drawn.
+        counts = (sum(reports[at].get(each.label, 0) for at in places) for each in periods)
+        told = [replace(each, n=n) for each, n in zip(periods, counts, strict=True)]
+        some = [lines[place] for place in places]
+        return draw_trend(longest.unit, told, some, axis=axis, **more)
+
+    chart = draw([keys.index(key) for key in drawn], height=_HEIGHT, name="segments-trend")
+    if chart is None:
+        return None
+    small = []
+    for place, group in enumerate(groups):
+        name = f"segment-trend-{place}"
+        alone = draw([place], height=_SEGMENT_HEIGHT, name=name, small=True)
+        if alone is not None:
+            small.append(SmallChart(group.name, alone, *toggled(drawn, group.key)))
+    return Timeline(longest, series_name(found.split.total, series), chart, small, (series,))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
@@ -13,21 +14,41 @@ from deniable.protocol import windows
 from deniable.protocol.types.number import Number
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS
-from deniable_estimator.dashboard.ranges import RangeError, one_of, read_range, searched
+from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.ranges import DAYS, RangeError, is_ranged, one_of, searched
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.kinds.base import Comparison
 from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.messages import message
 
-Order = Literal["share", "declared"]
-Shares = Literal["unbiased", "normalized"]
-Length = Literal["some", "all"]
-Sort = Literal["value", "-value", "share", "-share", "change", "-change"]
-"""By which column the table is sorted; with a minus, the other way round."""
-Compared = Literal["newest", "range"]
-"""What is compared with the time before: the newest complete week, or the days of the page."""
+_CHOICES = {
+    "order": ("share", "declared"),
+    "shares": ("unbiased", "normalized"),
+    "lines": ("some", "all"),
+    # By which column the table is sorted; with a minus, the other way round.
+    "sort": ("value", "-value", "share", "-share", "change", "-change"),
+    # What is compared with the time before: the newest complete week, or the days of the page.
+    "change": ("newest", "range"),
+}
+"""What can be chosen by name, the usual choice first."""
 
 _OF_SHARES = ("line", "order", "shares", "lines", "sort", "find", "change")
+_NAMES = (
+    "by",
+    "value",
+    "line",
+    "order",
+    "shares",
+    "lines",
+    "limit",
+    "given",
+    "sort",
+    "find",
+    "change",
+)
+"""All that an address says beside the days, in this order."""
+
+_NUMBER = re.compile("[0-9]{1,9}")
 
 
 def names_of(metric: Metric) -> tuple[str, ...]:
@@ -35,7 +56,7 @@ def names_of(metric: Metric) -> tuple[str, ...]:
     own: tuple[str, ...] = ("change", "given") if metric.type.of else _OF_SHARES
     if isinstance(metric.type, Number):
         own = ("change", "limit") if "distribution" in metric.type.ask else ("change",)
-    return ("since", "from", "to", "without", "by", "value", *own)
+    return (*DAYS, "by", "value", *own)
 
 
 TABLE_LINES = 100
@@ -46,32 +67,46 @@ ALL_LINES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The days, and how their estimate is shown."""
+    """The days, and how their estimate is shown, by the names of an address."""
 
     days: Days
     by: windows.Kind | None = None
     """How the trend is grouped; None leaves it to the page."""
-    values: tuple[str, ...] = ()
+    value: tuple[str, ...] = ()
     """Whose trends are drawn; none for the leading value's."""
-    own_lines: tuple[str, ...] = ()
+    line: tuple[str, ...] = ()
     """The same by their lines in the reader's own list, so that no address tells what is in it."""
-    order: Order = "share"
-    shares: Shares = "unbiased"
-    lines: Length = "some"
+    order: str = "share"
+    shares: str = "unbiased"
+    lines: str = "some"
     """How much of the table is listed."""
-    own: Sequence[str] | None = None
-    """The reader's own list of strings, if these are shown."""
     limit: str | None = None
     """As it was typed in: which share of the numbers lies below it?"""
     given: str | None = None
     """Of a pair: the metric whose values conditional shares are given; None for the first."""
-    sort: Sort | None = None
+    sort: str | None = None
     """None for the page's own order, with what cannot be told from noise folded away."""
     find: str = ""
     """The table lists the values that contain this text."""
-    compared: Compared = "newest"
-    compares: bool = False
-    """Whether the address itself says what is compared."""
+    change: str | None = None
+    """What is compared, if the address itself says it."""
+    ranged: bool = False
+    """Whether the address names the days."""
+    own: Sequence[str] | None = None
+    """The reader's own list of strings, if these are shown."""
+
+    @property
+    def compared(self) -> str:
+        """What is compared: days that are chosen themselves, unless the address says something
+        else."""
+        return self.change or ("range" if self.ranged else "newest")
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values whose trends are drawn."""
+        if self.own is None or not self.line:
+            return self.value
+        return tuple(self.own[int(each) - 1] for each in self.line)
 
     def shown(self, comparison: Comparison | None = None, limits: Sequence[float] = ()) -> Shown:
         """How the answer is shown."""
@@ -88,37 +123,23 @@ class View:
 
     def query(self, **changes: str | Sequence[str] | None) -> dict[str, str | Sequence[str] | None]:
         """The view as an address carries it, with some choices changed, or left away by None."""
-        plain = View(self.days)
-        told: dict[str, str | Sequence[str] | None] = {
-            "by": self.by,
-            "value": list(self.values) if self.own is None else None,
-            "line": list(self.own_lines),
-            "order": self.order,
-            "shares": self.shares,
-            "lines": self.lines,
-            "limit": self.limit,
-            "given": self.given,
-            "sort": self.sort,
-            "find": self.find,
-        }
-        kept = {
-            name: each for name, each in told.items() if each and each != getattr(plain, name, None)
-        }
-        # Days that are chosen are compared themselves, unless the address says something else.
-        if self.compares or self.compared == "newest":
+        usual, told = View(self.days), {name: getattr(self, name) for name in _NAMES}
+        kept = {name: each for name, each in told.items() if each != getattr(usual, name)}
+        if self.own is not None:
+            kept.pop("value", None)
+        if not self.ranged:
+            # The address names the days from now on.
             kept["change"] = self.compared
         days = self.days.query
-        if not changes.keys().isdisjoint(("since", "from", "to")):
+        if is_ranged(changes):
             days = {name: text for name, text in days.items() if name == "without"}
         return {**days, **kept, **changes}
 
     def fields(self, **changes: str | Sequence[str] | None) -> Iterator[tuple[str, str]]:
         """The same as the hidden fields of a form."""
         for name, each in self.query(**changes).items():
-            if isinstance(each, str):
-                yield name, each
-            else:
-                yield from ((name, text) for text in each or ())
+            texts = [each] if isinstance(each, str) else each or ()
+            yield from ((name, text) for text in texts)
 
     def choosing(self, values: Sequence[str]) -> dict[str, str | Sequence[str] | None]:
         """The view with the trends of these values, as an address carries it."""
@@ -132,9 +153,7 @@ class View:
         Raises:
             RangeError: it asks for a line that is not in the list.
         """
-        if not self.own_lines:
-            return replace(self, own=own)
-        if own is None:
+        if self.line and own is None:
             raise RangeError(
                 message(
                     "“line” is a line of your list of strings, and none is kept here. Upload it "
@@ -142,20 +161,17 @@ class View:
                 ),
                 "line",
             )
-        numbers = [
-            int(each) if each.isascii() and each.isdecimal() and len(each) < 10 else 0
-            for each in self.own_lines
-        ]
-        if not all(1 <= each <= len(own) for each in numbers):
+        most = len(own or ())
+        if not all(_NUMBER.fullmatch(each) and 1 <= int(each) <= most for each in self.line):
             raise RangeError(
                 message(
                     "“line” can be a whole number from 1 to {most}, as your list has so many "
                     "strings.",
-                    most=len(own),
+                    most=most,
                 ),
                 "line",
             )
-        return replace(self, own=own, values=tuple(own[each - 1] for each in numbers))
+        return replace(self, own=own)
 
     def check_values(self, values: Collection[str]) -> None:
         """Refuse to draw the trend of a value that is not estimated.
@@ -175,36 +191,26 @@ class View:
                 )
 
 
-def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
+def read_view(arguments: Mapping[str, str], metric: Metric, source: DataSource) -> View:
     """The view of an address.
 
     Raises:
         RangeError: it asks for days that cannot be shown, or for a choice that there is not.
     """
-    choices: dict[str, tuple[str, ...]] = {
-        "by": GROUPS[metric.window],
-        "order": get_args(Order),
-        "shares": get_args(Shares),
-        "lines": get_args(Length),
-        "given": metric.type.of,
-        "sort": get_args(Sort),
-    }
+    choices = {"by": GROUPS[metric.window], "given": metric.type.of, **_CHOICES}
     chosen: dict[str, Any] = {
         name: one_of(text, name, known)
         for name, known in choices.items()
         if (text := arguments.get(name))
     }
-    ranged = any(arguments.get(name) for name in ("since", "from", "to"))
-    compared = arguments.get("change") or ("range" if ranged else "newest")
     return View(
-        days=read_range(arguments, now, metric.window, metric),
+        days=source.read_days(metric, arguments),
         **chosen,
-        values=_several(arguments, "value"),
-        own_lines=_several(arguments, "line"),
+        value=_several(arguments, "value"),
+        line=_several(arguments, "line"),
         limit=arguments.get("limit", "").strip() or None,
         find=searched(arguments, "find"),
-        compares=bool(arguments.get("change")),
-        compared=one_of(compared, "change", get_args(Compared)),
+        ranged=is_ranged(arguments),
     )
 
 

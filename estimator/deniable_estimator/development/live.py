@@ -22,7 +22,6 @@ from deniable_collector.stores import StoreError
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.discovery import finds_at
 from deniable_estimator.dashboard.language import current_language
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.source import current_source
@@ -289,7 +288,7 @@ def found_so_far(reading: PageReading, state: Live, shown: ShownEstimate) -> Sho
     found, age = (kept[3], now - kept[2]) if kept and kept[:2] == (scheme, days) else (None, EVERY)
     if n and (found is None or found.n != n) and age >= EVERY:
         with suppress(StillDecoding, TooManyDecodes):
-            found = finds_at(reading).answer
+            found = reading.finds().answer
             state.finds[metric.name] = (scheme, days, now, found)
     shown = replace(shown, n=n, pending=bool(n) and (found is None or found.n != n))
     if found is None:

@@ -141,6 +141,13 @@ class Frame:
             if any(isinstance(row[at], Estimate) and row[at].drawn for row in self.rows)
         )
 
+    @property
+    def endless(self) -> bool:
+        """Whether one of the bars has no limit on one side."""
+        return any(
+            each.bar().endless for row in self.rows for each in row if isinstance(each, Estimate)
+        )
+
     def laid(
         self, first: int = 0, end: int | None = None
     ) -> Iterator[tuple[Tone, list[tuple[Column, str, WordedValue | None]]]]:

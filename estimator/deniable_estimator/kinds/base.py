@@ -279,6 +279,12 @@ class Comparison(Filed):
             unit.signed(high, min(spread, -high) if high < 0 else spread),
         )
 
+    @property
+    def periods(self) -> dict[str, dict[str, Any]]:
+        """What JSON has of the two."""
+        both = {"before": self.before, "after": self.after}
+        return {name: {"n": each.n, "windows": [*each.windows]} for name, each in both.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """The comparison for JSON; unknown numbers are null."""
         return {
@@ -286,8 +292,7 @@ class Comparison(Filed):
             "kind": self.after.kind,
             "level": self.level,
             "together": self.test.together,
-            "before": _period(self.before),
-            "after": _period(self.after),
+            **self.periods,
             "notes": list(self.notes),
             "values": records(self._header, *self._columns),
         }
@@ -317,10 +322,6 @@ def _weekdays(answer: Answer) -> dict[int, Fraction]:
     days = [each for each in answer.windows if windows.kind_of(each) == "day"]
     found = Counter(date.fromisoformat(each).weekday() for each in days)
     return {weekday: Fraction(count, len(days)) for weekday, count in found.items()}
-
-
-def _period(answer: Answer) -> dict[str, Any]:
-    return {"n": answer.n, "windows": list(answer.windows)}
 
 
 def number_change(

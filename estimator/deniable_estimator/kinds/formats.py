@@ -160,13 +160,19 @@ def estimate_of(
 ) -> Estimate:
     """A number of an answer with its interval as text, and with its bar on an axis between two
     ends."""
-    drawn, between = None, unit.interval(low, high, half_width(number, low, high))
-    if axis is not None and math.isfinite(number):
-        base, top = axis
-        # An axis without a length is that of shares that are all 0 or below it.
-        long = max(top - base, 1e-12)
-        drawn = (low - base) / long, (number - base) / long, (high - base) / long
+    between = unit.interval(low, high, half_width(number, low, high))
+    drawn = drawn_on(axis, number, low, high) if axis and math.isfinite(number) else None
     return Estimate(number, estimate(unit, number, low, high), between=between, drawn=drawn)
+
+
+def drawn_on(
+    axis: tuple[float, float], number: float, low: float, high: float
+) -> tuple[float, float, float]:
+    """The interval and its number on an axis between two ends, as `Estimate.drawn` has them."""
+    base, top = axis
+    # An axis without a length is that of shares that are all 0 or below it.
+    long = max(top - base, 1e-12)
+    return (low - base) / long, (number - base) / long, (high - base) / long
 
 
 def described(answer: Answer, told: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.asking.comparison import compare
+from deniable_estimator.dashboard.comparison_page import change_frame
 from deniable_estimator.dashboard.recent import change_headline
 from deniable_estimator.document.document import Estimate
 from deniable_estimator.kinds.kind import Shown
@@ -88,11 +89,28 @@ def test_the_table_loses_no_value(counts, limit, sort, find):
     assert not frame.fold or frame.fold.startswith(f"{hidden:,} ")
 
 
+def compared(moved, n):
+    """Eight values before and after the first of them have moved."""
+    before = replace(estimated([1000] * 8, n), windows=("2026-11-13",))
+    return compare(before, estimated([1000 + 500 * (place < moved) for place in range(8)], n))
+
+
 @pytest.mark.parametrize(("moved", "rest"), [(3, "."), (4, "; and 1 more have changed.")])
 def test_three_changes_are_named(moved, rest):
     """The first of those that stand out; of more than three it is told how many there are."""
-    before = replace(estimated([1000] * 8, 8000), windows=("2026-11-13",))
-    after = estimated([1000 + 500 * (place < moved) for place in range(8)], 8000)
-    told = change_headline(compare(before, after))
+    told = change_headline(compared(moved, 8000))
     assert [f"v{place} is up " in told for place in range(8)] == [True] * 3 + [False] * 5
     assert told.endswith(f"){rest}")
+
+
+@pytest.mark.parametrize(("moved", "folded"), [(0, 0), (1, 7), (8, 0)])
+def test_a_bar_shows_each_change(moved, folded):
+    """On one scale, from zero to the change, within its interval; those that changed stand first,
+    and where some have, the others are folded away."""
+    frame = change_frame(compared(moved, 16_000), 100)
+    assert (frame.folded, bool(frame.fold)) == (folded, folded > 0)
+    for name, change, *_ in frame.rows:
+        low, at, high = change.drawn
+        assert 0 <= low < at < high <= 1
+        assert (at - frame.columns[1].zero) * change.value > -1e-9, name
+    assert [row[0].tag for row in frame.rows] == [""] * moved + ["noise"] * (8 - moved)

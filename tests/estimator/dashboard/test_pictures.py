@@ -14,7 +14,7 @@ from tests.ports import until
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import FONT, png
 
-from .conftest import dashboard_of, fill, program_of
+from .conftest import fill, program_of
 
 
 def size(picture):
@@ -26,19 +26,16 @@ def size(picture):
 
 @pytest.mark.parametrize("path", ["/metric/dark_mode", "/metric/dark_mode/trend"])
 def test_a_png_is_the_svg_scaled(browser, store, registry, path):
-    """The PNG has the SVG's size times the scale, 2 if none is given, and is a download. (To start
-    the process that draws takes a second.)"""
+    """The PNG has twice the SVG's size, and is a download. (To start the process that draws takes a
+    second.)"""
     fill(store, registry, "dark_mode", [0.3, 0.7], 20_000, "2026-11-19")
     drawing = ElementTree.fromstring(browser.get(f"{path}.svg").text)
     width, height = (round(float(drawing.get(name, ""))) for name in ("width", "height"))
     assert drawing.tag.endswith("svg")
-    for query, scale in (("", 2), ("?scale=1", 1), ("?scale=4", 4)):
-        answer = browser.get(f"{path}.png{query}")
-        assert answer.mimetype == "image/png"
-        assert "attachment; filename=dark_mode" in answer.headers["Content-Disposition"]
-        assert size(answer.data) == (width * scale, height * scale)
-    for bad in ("0", "5", "1.5", "-1", "x", ""):
-        assert browser.get(f"{path}.png?scale={bad}").status_code == 400
+    answer = browser.get(f"{path}.png")
+    assert answer.mimetype == "image/png"
+    assert "attachment; filename=dark_mode" in answer.headers["Content-Disposition"]
+    assert size(answer.data) == (width * 2, height * 2)
 
 
 def test_a_picture_is_drawn_once_and_no_thread_waits_for_it(app, browser, monkeypatch):
@@ -54,7 +51,7 @@ def test_a_picture_is_drawn_once_and_no_thread_waits_for_it(app, browser, monkey
 
     monkeypatch.setattr(Workers, "run", run)
     told: list[int] = []
-    path = "/metric/browser.png?scale=1"
+    path = "/metric/browser.png"
 
     def ask():
         told.append(program_of(app).get(path).status_code)
@@ -85,31 +82,7 @@ def test_text_is_drawn_without_fonts_of_the_machine():
         return png(
             '<svg xmlns="http://www.w3.org/2000/svg" width="80" height="30" '
             f'font-family="No Such Font"><text x="5" y="20">{text}</text></svg>',
-            1,
             machine_fonts=False,
         )
 
     assert len({drawn(text) for text in ("", "chrome", "firefox", "±0.7%", "яндекс")}) == 5
-
-
-def test_one_reader_may_have_so_many_pictures_drawn(store, registry, monkeypatch):
-    """They are long calculations like others: beyond the limit of one reader it is told so."""
-    app = dashboard_of(store, registry, dashboard_queue_of_one=2)
-    leave = threading.Event()
-    real = Workers.run
-    monkeypatch.setattr(Workers, "run", lambda *call: leave.wait(60) and real(*call))
-    told: list[str] = []
-
-    def ask(scale):
-        answer = program_of(app).get(f"/metric/browser.png?scale={scale}")
-        told.append(answer.json["detail"] if answer.is_json else answer.mimetype)
-
-    with ThreadPoolExecutor(3) as pool:
-        for scale in (1, 2, 3):
-            pool.submit(ask, scale)
-        try:
-            until(lambda: told, "none is refused")
-            assert "as many as one reader may have" in told[0]
-        finally:
-            leave.set()
-    assert sorted(told)[1:] == ["image/png"] * 2

@@ -46,7 +46,7 @@ def reader(segmented):
         ("theme/segments?by=,platform", "Difference from web"),
         ("theme/segments?against=[%22a,b%22]", "Difference from a,b"),
         ("theme/segments?against=nowhere", "“nowhere” has too few reports here"),
-        ("theme/segments?where=&where=platform=web", "“platform=web” is left out, because"),
+        ("theme/segments?where=&where=platform=web", "Difference from web"),
         ("word/segments", "put them into word.txt in the folder"),
     ],
 )

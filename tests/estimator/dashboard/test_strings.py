@@ -120,6 +120,24 @@ def test_a_program_waits_and_is_then_told_to_come_back(program, slow):
     assert slow.count == 3
 
 
+def test_a_trend_stands_for_the_reports_that_it_was_begun_with(
+    program, slow, empty_store, registry
+):
+    """What is given to whoever asks again, although more was reported meanwhile, has the tag of
+    what it was calculated from: with that, the new reports are asked for."""
+    path = f"{SITE}/trend?by=day"
+    assert program.get(path).status_code == 503
+    assert slow.held.wait(120)
+    fill_drawn(empty_store, registry, "site", {"a.example": 10_000}, DAYS[0])
+    slow.gate.set()
+    answers = []
+    for count in (60_000, 70_000):
+        answers.append(page_of(program, path))
+        assert sum(each["n"] for each in answers[-1].json["periods"]) == count
+        program.environ_base["HTTP_IF_NONE_MATCH"] = answers[-1].headers["ETag"]
+    assert program.get(path).status_code == 304
+
+
 def test_strings_are_named_in_three_ways(program, folder):
     """By the operator's list, by `value`, or in the body of a POST; without any, it says so."""
     text = {"data": "b.example\n", "content_type": "text/plain"}

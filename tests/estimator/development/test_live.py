@@ -217,25 +217,24 @@ def test_the_sdk_for_pages(browser, name):
         assert b"DEVELOPMENT MODE" in answer.data
 
 
-def test_strings_are_looked_for_every_few_seconds(monkeypatch, file):
+def test_strings_are_looked_for_every_few_seconds(file):
     """What was found stays for some seconds although reports come; then it is looked for again, and
     at once for other days. Without a new report, or without any, nothing is looked for."""
     now, looked = [0.0], []
     days, other = (Days(date(2026, 11, each), date(2026, 11, each)) for each in (1, 2))
-    reading = SimpleNamespace(n=5, days=days)
 
-    def look(reading):
+    def look():
         looked.append(now[0])
         return SimpleNamespace(answer=SimpleNamespace(n=reading.n, finds=()))
 
-    monkeypatch.setattr(live, "finds_at", look)
+    reading = SimpleNamespace(n=5, days=days, finds=look)
     state = live.Live(file, Arrivals(), crowds.SimulatedCrowd(), lambda: now[0])
     shown = live.ShownEstimate(file.registry["browser"], "2026-11-01", days, 0, 0)
     for at, n, waiting in ((0.0, 5, False), (1.0, 5, False), (2.0, 6, True), (3.5, 6, False)):
         now[0], reading.n = at, n
         assert live.found_so_far(reading, state, shown).pending is waiting, at
     assert looked == [0.0, 3.5]
-    live.found_so_far(SimpleNamespace(n=6, days=other), state, shown)
+    live.found_so_far(SimpleNamespace(n=6, days=other, finds=look), state, shown)
     assert looked == [0.0, 3.5, 3.5]
     reading.n = 0
     assert not live.found_so_far(reading, state, shown).pending

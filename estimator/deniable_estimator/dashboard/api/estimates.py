@@ -33,12 +33,10 @@ from deniable_estimator.dashboard.api.representations import (
     respond_content,
 )
 from deniable_estimator.dashboard.calculations import file_text, trend_text
-from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.exports import of_comparison, of_estimate, of_segments, of_trend
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.problems import refusal
 from deniable_estimator.dashboard.ranges import earlier_range
-from deniable_estimator.dashboard.segments import trends_of_segments
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.inputs import Asked
 
@@ -62,7 +60,7 @@ def estimate(asked: Asked, form: Form, reading: PageReading) -> Response:
         bound(reading, values, MAX_VALUES)
     return respond_at(
         *(reading, form, (asked, source.fakes, source.alarm_level), lambda: reading.version),
-        lambda: of_estimate(reading, form, values, limit=limit, below=below),
+        lambda: of_estimate(reading, values, limit=limit, below=below),
     )
 
 
@@ -76,7 +74,7 @@ def trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     noted = annotations_of(metric, days)
     return respond_at(
         *(reading, form, (asked, by), lambda: (reading.trend_version(by), noted)),
-        lambda: of_trend(reading, form, by, asked["value"]),
+        lambda: of_trend(reading, by, asked["value"]),
     )
 
 
@@ -89,7 +87,7 @@ def comparison(asked: Asked, form: Form, reading: PageReading) -> Response:
     return respond_at(
         *(reading, form, (asked, earlier)),
         lambda: (reading.over(earlier).version, reading.version),
-        lambda: of_comparison(reading, form, earlier, asked["value"]),
+        lambda: of_comparison(reading, earlier, asked["value"]),
     )
 
 
@@ -111,7 +109,7 @@ def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
     bound(reading, asked["value"], MAX_CELLS, len(metric.scheme.combinations))
     return respond_at(
         *(reading, form, (asked,), lambda: reading.version),
-        lambda: of_segments(reading, form, asked["by"], against, asked["value"]),
+        lambda: of_segments(reading, asked["by"], against, asked["value"]),
     )
 
 
@@ -123,7 +121,7 @@ def segments_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     reading = asked_candidates(reading, asked["value"])
     lines = len(windows.span(by, days.first, days.last)) * len(metric.scheme.combinations)
     bound(reading, asked["value"], MAX_CELLS, lines)
-    trends = trends_of_segments(reading, reading.segmented(asked["by"]).answer, by)
+    trends = reading.segment_trends(reading.segmented(asked["by"]).answer, by)
     text = file_text(form, trends, days.told, asked["value"])
     return respond(form, (metric, asked, days, text), lambda: text)
 
@@ -132,7 +130,7 @@ def segments_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
 def finds(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The strings that a discovery found."""
     _check_discovery(reading)
-    found = finds_at(reading, asked["min_share"])
+    found = reading.finds(asked["min_share"])
     parts = (reading.metric, asked, reading.days, found.version)
     return respond(form, parts, lambda: file_text(form, found.answer, reading.days.told))
 
@@ -142,8 +140,8 @@ def finds_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     """How common one of these strings was in each day, week or month."""
     _check_discovery(reading)
     by = asked["by"] or grouping(reading.metric, reading.days)
-    known = finds_at(reading, asked["min_share"]).answer
-    found = trend_of_find(reading, by, known, find_named(known, asked["find"]))
+    known = reading.finds(asked["min_share"]).answer
+    found = reading.trend_of_find(by, known, asked["find"])
     parts = (reading.metric, asked, reading.days, found.version)
     return respond(form, parts, lambda: trend_text(form, found.answer, reading.days.told))
 

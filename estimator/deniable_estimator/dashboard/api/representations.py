@@ -77,7 +77,7 @@ def respond_at(
         return same
     found = find()
     tag = _tag(form, (*about, found.version))
-    text = reading.source.written(found.lines, ("api", tag), *found.write)
+    text = reading.source.written(found.lines, ("api", tag), found.write, form)
     return _response(form, text, tag)
 
 

@@ -27,8 +27,7 @@ from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import check_names
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.timeline import trend_of
-from deniable_estimator.dashboard.trends import draw_trend, lines_of
+from deniable_estimator.dashboard.timeline import plain_timeline, trend_of
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.document import Picture
 from deniable_estimator.errors import EstimateError
@@ -66,11 +65,11 @@ def draw(source: DataSource, board: Board) -> list[dict[str, Any]]:
 
 def view_of(source: DataSource, item: BoardChart, metric: Metric) -> View:
     """The view of the metric's page that a chart shows, and leads to: the days that are named, or
-    those after an annotation, or the latest complete windows."""
+    those after an annotation, or those that the page shows by itself."""
     asked = MultiDict(item.asked)
     if item.view == "trend":
         asked.setlist("value", list(item.values))
-    view = read_view(asked, metric, source.seen_until)
+    view = read_view(asked, metric, source)
     if item.days is None:
         return view
     first = view.days.last - timedelta(days=item.days - 1)
@@ -99,7 +98,7 @@ def _draw(source: DataSource, item: BoardChart, number: int) -> dict[str, Any]:
             elif item.view == "table":
                 drawn |= _table(kind, estimate, item)
             elif item.view == "trend":
-                drawn["trend"] = _trend(reading, view, estimate, alarm, f"item-{number}")
+                drawn |= _trend(reading, view, estimate, alarm, f"item-{number}")
     except (StillDecoding, TooManyDecodes):
         drawn["waiting"] = True
     except DeniableError as error:
@@ -148,23 +147,18 @@ def _table(kind: Kind[Any], estimate: Answer, item: BoardChart) -> dict[str, Any
 
 def _trend(
     reading: PageReading, view: View, estimate: Answer, alarm: Alarm | None, name: str
-) -> dict[str, Any] | None:
-    """The trend with its chart and the annotations on it; None where there is nothing to draw."""
+) -> dict[str, Any]:
+    """The trend and the annotations on it; without two periods that have reports, nothing."""
     shown = [each for each in view.values if each in estimate.series.names]
     shown = shown or kind_of(estimate).over_time(estimate, ())[:1]
-    charted = trend_of(reading, estimate, view.by, shown, alarm)
-    if charted is None:
-        return None
-    found, alarmed = charted
-    given = found.unit, found.periods, lines_of(found, shown)
-    chart = draw_trend(*given, height=_HEIGHT, name=name, alarmed=alarmed)
-    if chart is None:
-        return None
-    noted = annotated(reading.metric, reading.days.around, reading.source.today, found.periods)
-    if noted is not None:
-        # What came after these days has no place on a chart of them.
-        noted = replace(noted, later=())
-    return {"trend": found, "chart": chart, "noted": noted}
+    found, alarmed = trend_of(reading, estimate, view.by, shown, alarm)
+    drawn = plain_timeline(found, shown, alarmed=alarmed, name=name, height=_HEIGHT)
+    if not drawn:
+        return {}
+    periods = drawn.trend.periods
+    noted = annotated(reading.metric, reading.days.around, reading.source.today, periods)
+    # What came after these days has no place on a chart of them.
+    return {"trend": drawn, "noted": noted and replace(noted, later=())}
 
 
 boards = Blueprint("boards", __name__)

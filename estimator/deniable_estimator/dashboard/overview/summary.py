@@ -21,7 +21,6 @@ from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of, looks_of, windowwise
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.discovery import finds_at
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.week import (
     RULES,
@@ -162,7 +161,7 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
 def _summarize_discovery(reading: PageReading) -> MetricSummary:
     found, decoding = None, False
     try:
-        found = finds_at(reading).answer
+        found = reading.finds().answer
     except (StillDecoding, TooManyDecodes):
         decoding = True
     alarms = found.verdict.alarms(found.alarm_level) if found else ()

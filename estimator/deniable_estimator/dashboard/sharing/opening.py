@@ -84,7 +84,7 @@ def _check_metric(name: str, arguments: MultiDict[str, str]) -> None:
             message("A list of strings that you have sent is yours alone, and is not shared.")
         )
     check_names(arguments, names_of(metric))
-    read_view(arguments, metric, current_source().clock())
+    read_view(arguments, metric, current_source())
 
 
 def _check_comparison(name: str, arguments: MultiDict[str, str]) -> None:

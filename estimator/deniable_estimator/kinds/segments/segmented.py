@@ -9,6 +9,7 @@ themselves; they fold into the rest, with their number.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,9 +51,12 @@ class Group:
         return name_of(self.labels)
 
     @property
-    def key(self) -> tuple[str, ...]:
-        """Its values, which no other one has."""
-        return tuple(self.labels.values())
+    def key(self) -> str:
+        """Its values as an address names them: as JSON where one holds a comma, so that no two
+        segments are named alike."""
+        if any("," in each for each in self.labels.values()):
+            return json.dumps([*self.labels.values()], ensure_ascii=False)
+        return self.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +90,8 @@ class Segmented(Filed):
         return self.total.level
 
     @cached_property
-    def comparisons(self) -> dict[tuple[str, ...], Comparison]:
-        """How each segment differs from the reference, by its values: names may be alike, where a
-        value holds a comma."""
+    def comparisons(self) -> dict[str, Comparison]:
+        """How each segment differs from the reference, by its key."""
         if self.reference is None:
             return {}
         return {
@@ -235,15 +238,16 @@ class Segmented(Filed):
         tested = zip(plain(self.p_adjusted), self.differs.tolist(), strict=True)
         tests = dict(zip(self.names, tested, strict=True))
         rows: list[tuple[Any, ...]] = []
-        parts: list[tuple[str, Mapping[str, str], Answer | None]] = [
-            ("segment", each.labels, each.answer) for each in self.groups
+        parts: list[tuple[str, Mapping[str, str], Answer | None, Comparison | None]] = [
+            ("segment", each.labels, each.answer, self.comparisons.get(each.key))
+            for each in self.groups
         ]
-        parts += [(REST, {}, self.rest), ("total", {}, self.total)]
-        for part, labels, answer in parts:
+        parts += [(REST, {}, self.rest, None), ("total", {}, self.total, None)]
+        for part, labels, answer, found in parts:
             if answer is None:
                 continue
             changes = {}
-            if part == "segment" and (found := self.comparisons.get(tuple(labels.values()))):
+            if found is not None:
                 columns = map(plain, (found.difference, found.low, found.high))
                 changes = dict(zip(found.values, zip(*columns, strict=True), strict=True))
             rows += [
