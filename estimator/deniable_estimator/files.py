@@ -25,6 +25,7 @@ from deniable import DeniableError
 from deniable.protocol.errors import MistakesError, Problem
 from deniable.protocol.toml_lines import line_of, locate
 from deniable.whole_files import written
+from deniable_collector.settings import SettingsError
 
 DATA_SETTING = "DENIABLE_DATA"
 DATA_FOLDER = "deniable-data"
@@ -236,7 +237,7 @@ class SmallDatabase:
     memory of this process. Threads may share it. `begin` are statements that make its tables.
 
     Raises:
-        OSError, sqlite3.Error: it cannot be opened.
+        SettingsError: it cannot be opened.
     """
 
     def __init__(self, path: str, *begin: str) -> None:
@@ -244,10 +245,14 @@ class SmallDatabase:
         self._lock = threading.Lock()
         self._process = 0
         self._connection: sqlite3.Connection | None = None
-        if path:
-            # For its owner alone, from the beginning.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        self.run("SELECT 1 FROM sqlite_master")
+        try:
+            if path:
+                # For its owner alone, from the beginning.
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self.run("SELECT 1 FROM sqlite_master")
+        except (OSError, sqlite3.Error) as error:
+            told = error.strerror if isinstance(error, OSError) else error
+            raise SettingsError([f"{DATA_SETTING}: {path} cannot be opened: {told}"]) from None
 
     def run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """The rows that a statement finds."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gzip
 import logging
-import os
-import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from flask import Flask, Response, current_app, g, jsonify, make_response, render_template, request
 from flask.typing import ResponseReturnValue
@@ -26,11 +24,8 @@ from deniable_estimator.asking.results import Results, StillDecoding, TooManyDec
 from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access.caller import for_people, role_name
-from deniable_estimator.dashboard.access.door import Door, access, guard
-from deniable_estimator.dashboard.access.people import PeopleFile, load_people
-from deniable_estimator.dashboard.access.sessions import Sessions
-from deniable_estimator.dashboard.access.tokens import ApiToken, parse_tokens, read_tokens
-from deniable_estimator.dashboard.access.trust import Guesses, ProxyHeaders
+from deniable_estimator.dashboard.access.door import access, guard
+from deniable_estimator.dashboard.access.people import load_people
 from deniable_estimator.dashboard.annotation_file import keep_annotations
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
@@ -70,7 +65,6 @@ from deniable_estimator.files import (
     LISTS,
     PEOPLE,
     SESSIONS,
-    LastGood,
     SmallDatabase,
 )
 from deniable_estimator.kinds import formats
@@ -89,8 +83,6 @@ MAX_FORM = 16 << 10
 _UPLOADS = frozenset({"pages.metric_upload", "api.estimate", "api.trend", "api.comparison"})
 
 _WORTH_COMPRESSING = 1024
-
-_T = TypeVar("_T")
 
 _log = logging.getLogger("deniable.dashboard")
 
@@ -150,9 +142,9 @@ def create_app(
     keep_annotations(app, settings.kept(ANNOTATIONS))
     offer_boards(app, settings.boards, app.extensions["deniable_source"].registry)
     app.before_request(_limit)
-    guard(app, settings.dashboard_token, _door(settings, clock))
+    guard(app, settings, clock)
     most_bytes = MOST_OF_THE_LARGEST * settings.dashboard_upload
-    offer_uploads(app, _opened(lambda path: Uploads(path, clock, most_bytes), settings.kept(LISTS)))
+    offer_uploads(app, Uploads(settings.kept(LISTS), clock, most_bytes))
     for each in (access, pages, comparing, segments, discovering, planner, api, pictures, sharing,
                  embedding, released):  # fmt: skip
         app.register_blueprint(each)
@@ -170,7 +162,7 @@ def create_app(
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
-    open_links(app, _opened(SharedLinks, settings.kept(LINKS)))
+    open_links(app, SharedLinks(settings.kept(LINKS)))
     app.jinja_env.globals.update(
         offer_share=offer_share,
         unreadable_windows=_left_out,
@@ -214,7 +206,7 @@ def check_kept(settings: DashboardSettings) -> None:
     """
     _make_folder(settings.data)
     for name in (LINKS, SESSIONS, LISTS):
-        _opened(SmallDatabase, settings.kept(name))
+        SmallDatabase(settings.kept(name))
     if settings.data and (people := Path(settings.kept(PEOPLE))).exists():
         load_people(people)
 
@@ -228,46 +220,6 @@ def _make_folder(path: str) -> None:
     except OSError as error:
         told = f"DENIABLE_DATA: the folder {path} cannot be made: {error.strerror}"
         raise SettingsError([told]) from None
-
-
-def _door(settings: DashboardSettings, clock: Callable[[], float]) -> Door:
-    people = PeopleFile(settings.kept(PEOPLE))
-    if people.mistakes:
-        raise SettingsError([str(people.mistakes)])
-    return Door(
-        settings.dashboard_token,
-        settings.dashboard_login_link,
-        _tokens(settings),
-        _opened(lambda path: Sessions(path, clock), settings.kept(SESSIONS)),
-        Guesses(settings.trusted_proxies),
-        people,
-        ProxyHeaders(
-            settings.dashboard_user_header,
-            settings.dashboard_role_header,
-            settings.dashboard_proxies,
-        ),
-        settings.dashboard_sign_out,
-    )
-
-
-def _tokens(settings: DashboardSettings) -> Callable[[], Sequence[ApiToken]]:
-    """The tokens in force. Those of a file are read anew when it changes, so that one whose lines
-    are removed opens nothing from then on."""
-    given = parse_tokens(settings.api_tokens)
-    path = os.environ.get("DENIABLE_API_TOKENS_FILE")
-    if not path:
-        return lambda: given
-    file: LastGood[tuple[ApiToken, ...]] = LastGood(Path(path), read_tokens, ())
-    return lambda: file.value
-
-
-def _opened(make: Callable[[str], _T], path: str) -> _T:
-    """What is kept in a file of the folder of data."""
-    try:
-        return make(path)
-    except (OSError, sqlite3.Error) as error:
-        told = error.strerror if isinstance(error, OSError) else error
-        raise SettingsError([f"DENIABLE_DATA: {path} cannot be opened: {told}"]) from None
 
 
 def close_app(app: Flask) -> None:

@@ -17,7 +17,6 @@ from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.asking.listed import MOST_STRINGS
 from deniable_estimator.dashboard.access.tokens import parse_tokens
-from deniable_estimator.dashboard.access.trust import UNIX
 from deniable_estimator.files import CheckedFileError
 from deniable_estimator.privacy.outsider import MOST_DELTA, SMALLEST_DELTA
 
@@ -40,6 +39,9 @@ _TAKEN = frozenset(
     }
 )
 """Headers that have another meaning, and that clients send by themselves."""
+
+UNIX = "unix"
+"""What the list of proxies calls whoever connects to the dashboard's own socket file."""
 
 _UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 

@@ -11,9 +11,10 @@ slowed (`trust.py`); a right one is let in at any time.
 from __future__ import annotations
 
 import hmac
+import os
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import InitVar, dataclass
+from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import urlencode
 
 from flask import (
@@ -33,6 +34,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import Authorization
 from werkzeug.exceptions import Forbidden, Unauthorized
 
+from deniable_collector.settings import SettingsError
 from deniable_estimator.dashboard.access.caller import (
     API,
     SESSION,
@@ -49,9 +51,11 @@ from deniable_estimator.dashboard.access.caller import (
 from deniable_estimator.dashboard.access.people import PeopleFile, Person, find_person, hash_token
 from deniable_estimator.dashboard.access.roles import Role, needed_role
 from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
-from deniable_estimator.dashboard.access.tokens import ApiToken, find_token
-from deniable_estimator.dashboard.access.trust import Guesses, ProxyHeaders, UnknownPersonError
+from deniable_estimator.dashboard.access.tokens import find_token, parse_tokens, read_tokens
+from deniable_estimator.dashboard.access.trust import Guesses, ProxyHeaders
 from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.files import PEOPLE, SESSIONS, LastGood
 from deniable_estimator.messages import message
 
 _PERSON = "person"
@@ -68,24 +72,30 @@ class _Cookies(SecureCookieSessionInterface):
         return over_tls()
 
 
-@dataclass
 class Door:
-    """Compares tokens, and lets a login link through once."""
+    """Compares tokens, and lets a login link through once.
 
-    token: InitVar[str]
-    """The dashboard's own."""
-    link_left: bool
-    """Whether a login link can still open it."""
-    tokens: Callable[[], Sequence[ApiToken]]
-    sessions: Sessions
-    guesses: Guesses
-    people: PeopleFile
-    proxy: ProxyHeaders
-    sign_out: str = ""
+    Raises:
+        SettingsError: the people or the sessions cannot be read.
+    """
 
-    def __post_init__(self, token: str) -> None:
-        self._owner = Person("", Role.OPERATOR, hash_token(token))
+    def __init__(self, settings: DashboardSettings, clock: Callable[[], float]) -> None:
+        self._owner = Person("", Role.OPERATOR, hash_token(settings.dashboard_token))
         self._lock = threading.Lock()
+        self.link_left = settings.dashboard_login_link
+        """Whether a login link can still open it."""
+        self.people = PeopleFile(settings.kept(PEOPLE))
+        if self.people.mistakes:
+            raise SettingsError([str(self.people.mistakes)])
+        self.sessions = Sessions(settings.kept(SESSIONS), clock)
+        self.guesses = Guesses(settings.trusted_proxies)
+        self.proxy = ProxyHeaders(settings)
+        self.sign_out = settings.dashboard_sign_out
+        path = os.environ.get("DENIABLE_API_TOKENS_FILE")
+        # A file is read anew when it changes: a token whose lines are removed opens nothing from
+        # then on.
+        given = () if path else parse_tokens(settings.api_tokens)
+        self.tokens = LastGood(Path(path) if path else None, read_tokens, given)
 
     def person(self, token: str) -> Person | None:
         """Whose token this is; the dashboard's own is that of an operator without a name."""
@@ -100,12 +110,14 @@ class Door:
             return True
 
 
-def guard(app: Flask, token: str, entrance: Door) -> None:
+def guard(app: Flask, settings: DashboardSettings, clock: Callable[[], float]) -> None:
     """Ask everybody for a token, a session or a proxy's word, but where `roles.py` says otherwise.
 
-    `token` is the dashboard's own.
+    Raises:
+        SettingsError: the people or the sessions cannot be read.
     """
-    app.secret_key = hmac.digest(token.encode(), b"deniable dashboard session", "sha256")
+    own = settings.dashboard_token.encode()
+    app.secret_key = hmac.digest(own, b"deniable dashboard session", "sha256")
     app.session_interface = _Cookies()
     app.config.update(
         SESSION_COOKIE_NAME="deniable_dashboard",
@@ -113,7 +125,7 @@ def guard(app: Flask, token: str, entrance: Door) -> None:
         SESSION_COOKIE_SAMESITE="Strict",
         PERMANENT_SESSION_LIFETIME=SESSION_SECONDS,
     )
-    app.extensions["deniable_door"] = entrance
+    app.extensions["deniable_door"] = Door(settings, clock)
     app.before_request(_check)
     app.jinja_env.globals.update(caller=caller, allows=allows, door=door)
 
@@ -181,19 +193,7 @@ def _check() -> ResponseReturnValue | None:
 
 def _by_proxy() -> Person | None:
     """The person whom a proxy names in this request."""
-    entrance = door()
-    try:
-        person = entrance.proxy.person(request, entrance.people.value)
-    except UnknownPersonError:
-        raise ApiProblem(
-            403,
-            "unknown-person",
-            message("Forbidden"),
-            message(
-                "You are signed in at the proxy, and have no role at this dashboard. Ask its "
-                "operator for one."
-            ),
-        ) from None
+    person = door().proxy.person(request, door().people.value)
     if person is None:
         return None
     if request.method not in _SAFE and not sent_here():
@@ -221,7 +221,7 @@ def _by_authorization(credentials: Authorization) -> Person | None:
     entrance = door()
     if (person := entrance.person(shown)) is not None:
         return person
-    if (holder := find_token(entrance.tokens(), shown)) is None:
+    if (holder := find_token(entrance.tokens.value, shown)) is None:
         entrance.guesses.wrong(request)
         raise Unauthorized(
             "The token is not one of the dashboard's. Send it as Authorization: Bearer."

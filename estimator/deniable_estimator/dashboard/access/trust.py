@@ -14,8 +14,7 @@ import math
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from flask import Request
 
@@ -24,6 +23,7 @@ from deniable_collector.serving.admission import NetworkRate, client_address
 from deniable_estimator.dashboard.access.people import Person, check_name
 from deniable_estimator.dashboard.access.roles import role_of
 from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.dashboard.settings import UNIX, DashboardSettings
 from deniable_estimator.messages import message
 
 _RATE = "10/minute"
@@ -31,11 +31,6 @@ _RATE = "10/minute"
 
 _STRETCH = 60.0
 """Seconds whose wrong tokens are told as one number."""
-
-UNIX = "unix"
-"""What the list of proxies calls whoever connects to the dashboard's own socket file."""
-
-_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Incidents:
@@ -97,51 +92,44 @@ class Guesses:
         )
 
 
-class UnknownPersonError(Exception):
-    """A proxy that is believed names nobody who has a role."""
-
-
-@dataclass
 class ProxyHeaders:
-    """How a proxy names people: the header with the name, the one with the role ("": the file of
-    people has it), and the proxies' addresses. Without a name's header nobody is named."""
+    """How a proxy names people, as the settings say: the header with the name, the one with the
+    role ("": the file of people has it), and the proxies' addresses. Without a name's header nobody
+    is named."""
 
-    user_header: str = ""
-    role_header: str = ""
-    proxies: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
+    def __init__(self, settings: DashboardSettings) -> None:
+        self._user_header = settings.dashboard_user_header
+        self._role_header = settings.dashboard_role_header
+        proxies = settings.dashboard_proxies
         self._ignored, self._unknown = Incidents("person-not-believed"), Incidents("person-unknown")
-        self._unix = UNIX in self.proxies
-        self._networks: list[_Network] = [
-            ipaddress.ip_network(each) for each in self.proxies if each != UNIX
-        ]
+        self._unix = UNIX in proxies
+        self._networks = [ipaddress.ip_network(each) for each in proxies if each != UNIX]
 
     def person(self, request: Request, people: Mapping[str, Person]) -> Person | None:
         """The person whom a believed proxy names; None if there is none.
 
         Raises:
-            UnknownPersonError: it names one without a role, or in a form that is no name. Two
-                headers of one name arrive joined by a comma, which no name and no role has.
+            ApiProblem: it names one without a role, or in a form that is no name. Two headers of
+                one name arrive joined by a comma, which no name and no role has.
         """
-        if not self.user_header:
+        if not self._user_header:
             return None
-        shown = request.headers.get(self.user_header)
-        role_shown = request.headers.get(self.role_header) if self.role_header else None
+        shown = request.headers.get(self._user_header)
+        role_shown = request.headers.get(self._role_header) if self._role_header else None
         if shown is None and role_shown is None:
             return None
         if not self._believes(request.environ.get("REMOTE_ADDR", "")):
             self._ignored.count(
                 "requests",
                 "{count} requests named a person in "
-                f"{self.user_header} and did not come from a proxy in DENIABLE_DASHBOARD_PROXIES: "
+                f"{self._user_header} and did not come from a proxy in DENIABLE_DASHBOARD_PROXIES: "
                 "the header was ignored",
             )
             return None
         name = _text(shown or "")
         listed = people.get(name)
         role = listed.role if listed else None
-        if self.role_header:
+        if self._role_header:
             role = role_of(_text(role_shown or ""))
         if check_name(name) or role is None:
             self._unknown.count(
@@ -150,7 +138,15 @@ class ProxyHeaders:
                 "`deniable dashboard people add`, or let the proxy send reader, analyst or "
                 "operator",
             )
-            raise UnknownPersonError
+            raise ApiProblem(
+                403,
+                "unknown-person",
+                message("Forbidden"),
+                message(
+                    "You are signed in at the proxy, and have no role at this dashboard. Ask its "
+                    "operator for one."
+                ),
+            )
         return Person(name, role, by_proxy=True, entry=listed.entry if listed else None)
 
     def _believes(self, address: str) -> bool:
