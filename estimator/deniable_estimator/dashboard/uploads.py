@@ -92,8 +92,8 @@ class Uploads:
                 )
             )
         try:
-            named = _whose(key), _which(key, metric)
-            self._run("REPLACE INTO lists VALUES (?, ?, ?, ?)", *named, self._clock(), listed)
+            named, now = _named(key, metric), self._clock()
+            self._run("REPLACE INTO lists VALUES (?, ?, ?, ?)", *named, now, listed)
             self._run(_BEYOND, self._most_bytes, MOST_LISTS, MOST_OF_ONE)
         except sqlite3.Error as error:
             raise ListNotKept(
@@ -105,7 +105,7 @@ class Uploads:
 
     def find(self, key: str, metric: str) -> bytes | None:
         """The list, which is then kept for longer; None if there is none."""
-        named, now = (_whose(key), _which(key, metric)), self._clock()
+        named, now = _named(key, metric), self._clock()
         with suppress(sqlite3.Error):
             found = self._run(
                 "SELECT listed FROM lists WHERE whose = ? AND which = ? AND looked >= ?",
@@ -116,11 +116,12 @@ class Uploads:
                 return bytes(found[0][0])
         return None
 
-    def forget(self, key: str, metric: str | None = None) -> None:
+    def forget(self, key: str, metric: str = "") -> None:
         """Delete the list of a metric, or all of the session's."""
-        named = _whose(key), metric and _which(key, metric)
+        whose, which = _named(key, metric)
         with suppress(sqlite3.Error):
-            self._run("DELETE FROM lists WHERE whose = ? AND which = coalesce(?, which)", *named)
+            self._run("DELETE FROM lists WHERE whose = ? AND ? IN ('', which)",
+                      whose, which if metric else "")  # fmt: skip
 
     def sweep(self) -> None:
         """Delete what nobody has looked at for too long; now and then is enough."""
@@ -131,12 +132,10 @@ class Uploads:
                 self._run("DELETE FROM lists WHERE looked < ?", now - KEPT_SECONDS)
 
 
-def _whose(key: str) -> str:
-    return sha256(key.encode()).hexdigest()
-
-
-def _which(key: str, metric: str) -> str:
-    return hmac.digest(key.encode(), metric.encode(), "sha256").hex()
+def _named(key: str, metric: str) -> tuple[str, str]:
+    """Whose list it is and which one, as the file has them."""
+    which = hmac.digest(key.encode(), metric.encode(), "sha256").hex()
+    return sha256(key.encode()).hexdigest(), which
 
 
 def offer_uploads(app: Flask, uploads: Uploads) -> None:
@@ -200,10 +199,9 @@ def sent_list(source: DataSource, sent: bytes | Sequence[str], name: str) -> Seq
         ValueListError: the list, which the error calls `name`, has a mistake.
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
-    if isinstance(sent, bytes):
-        count, size = len(sent.removesuffix(b"\n").split(b"\n")), len(sent)
-    else:
-        count, size = len(sent), sum(map(len, sent))
+    text = isinstance(sent, bytes)
+    whole = sent if isinstance(sent, bytes) else "\n".join(sent).encode("utf-8", "surrogatepass")
+    count = len(whole.removesuffix(b"\n").split(b"\n")) if text else len(sent)
     if count > source.most_strings:
         mistake = CodedMessage(
             "too_many_strings",
@@ -211,12 +209,8 @@ def sent_list(source: DataSource, sent: bytes | Sequence[str], name: str) -> Seq
             most=source.most_strings,
         )
         raise ValueListError(name, None, mistake)
-    text = isinstance(sent, bytes)
     parse = parse_values if text else value_texts
-    if count <= LIGHT and size <= _LIGHT_SIZE:
+    if count <= LIGHT and len(whole) <= _LIGHT_SIZE:
         return parse(sent, name)  # type: ignore[arg-type]
-    whole = sent
-    if not isinstance(whole, bytes):
-        whole = "\n".join(whole).encode("utf-8", "surrogatepass")
     key = digest("sent", name, text, count, hashlib.blake2b(whole, digest_size=20).digest())
     return source.kept(key, lambda: Listed(source.workers.run(parse, sent, name)))

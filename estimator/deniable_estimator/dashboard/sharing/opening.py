@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 from flask import Flask, Response, current_app, make_response, render_template, request, url_for
@@ -50,7 +49,8 @@ _KEPT = ("HTTP_HOST", "HTTP_ACCEPT", "HTTP_ACCEPT_LANGUAGE", "HTTP_ACCEPT_ENCODI
          "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST")  # fmt: skip
 """Headers that go on to the view."""
 
-_OF_RELEASES = ("released.release_page", "released.newest")
+_OF_RELEASES = ("released.release_page", "released.newest", "embedding.embedded")
+"""What shows released numbers alone where links show no others."""
 
 _SEVERAL = frozenset({"value", "where", "over"})
 """Parameters that may be given several times."""
@@ -60,15 +60,14 @@ class ViewError(DeniableError):
     """This cannot be shared; the message says what can."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedView:
-    """The page that a link opens, and nothing beside it."""
+class SharedView(NamedTuple):
+    """The page that a link opens, and nothing beside it; or a file or picture of it."""
 
     endpoint: str
     name: str
     """Of the metric or the board."""
     path: str
-    query: str
+    query: str = ""
 
 
 def _unshared() -> ViewError:
@@ -85,14 +84,6 @@ def _check_metric(name: str, arguments: MultiDict[str, str]) -> None:
         )
     check_names(arguments, names_of(metric))
     read_view(arguments, metric, current_source())
-
-
-def _check_comparison(name: str, arguments: MultiDict[str, str]) -> None:
-    requested_periods(declared_metric(name), arguments)
-
-
-def _check_segments(name: str, arguments: MultiDict[str, str]) -> None:
-    requested_segments(declared_metric(name), arguments)
 
 
 def _check_board(name: str, arguments: MultiDict[str, str]) -> None:
@@ -123,9 +114,12 @@ _METRIC_FILES = (
 
 VIEWS: Mapping[str, tuple[_Check, Sequence[str]]] = {
     "pages.metric_page": (_check_metric, _METRIC_FILES),
-    "comparing.comparison_page": (_check_comparison, ("comparing.comparison_file",)),
+    "comparing.comparison_page": (
+        lambda name, arguments: requested_periods(declared_metric(name), arguments),
+        ("comparing.comparison_file",),
+    ),
     "segments.segments_page": (
-        _check_segments,
+        lambda name, arguments: requested_segments(declared_metric(name), arguments),
         ("segments.segments_file", "segments.segments_picture"),
     ),
     "released.release_page": (_check_release, ("released.release_file",)),
@@ -145,32 +139,31 @@ def read_address(address: str) -> SharedView:
         ViewError: it is no view that can be shared, or asks for what there is not.
     """
     parts = urlsplit(address) if len(address) <= MOST_ADDRESS and address.isprintable() else None
-    found = target_of(current_app, parts.path) if parts and not parts.netloc else None
-    if parts is None or found is None or found[0] not in VIEWS:
+    view = view_at(current_app, parts.path) if parts and not parts.netloc else None
+    if parts is None or view is None or view.endpoint not in VIEWS:
         raise _unshared()
-    endpoint, name = found
     pairs = [pair for pair in parse_qsl(parts.query) if pair[0] != "lang"]
     arguments = MultiDict(pairs)
     if any(len(texts) > 1 for name, texts in arguments.lists() if name not in _SEVERAL):
         raise ViewError(message("The address names a parameter twice. Remove one of them."))
     try:
-        VIEWS[endpoint][0](name, arguments)
+        VIEWS[view.endpoint][0](view.name, arguments)
     except RangeError as error:
         raise ViewError(str(error)) from None
     except NotFound:
         told = message("There is no such view. Open the page, and share it from there.")
         raise ViewError(told) from None
-    return SharedView(endpoint, name, parts.path, urlencode(pairs))
+    return view._replace(query=urlencode(pairs))
 
 
-def target_of(app: Flask, path: str) -> tuple[str, str] | None:
-    """The endpoint that a path leads to with GET, and the name in it; None if there is neither."""
+def view_at(app: Flask, path: str) -> SharedView | None:
+    """What a path with a name in it leads to with GET; None if there is nothing."""
     try:
         endpoint, arguments = app.url_map.bind("").match(path, "GET")
     except (HTTPException, RequestRedirect):
         return None
     name = arguments.get("name")
-    return (endpoint, name) if isinstance(name, str) else None
+    return SharedView(endpoint, name, path) if isinstance(name, str) else None
 
 
 def _opened(app: Flask, links: SharedLinks, environ: dict[str, Any]) -> dict[str, Any] | None:
@@ -181,12 +174,11 @@ def _opened(app: Flask, links: SharedLinks, environ: dict[str, Any]) -> dict[str
     link = links.find(secret, app.extensions["deniable_source"].today)
     if link is None or environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
         return None
-    shown = shown_path(app, link)
-    view = target_of(app, shown) if shown else None
-    if shown is None or view is None or view[0] not in VIEWS:
+    view = _shown(app, link)
+    if view is None:
         return None
-    path = f"/{rest}" if slash else shown
-    if slash and not _belongs(target_of(app, path), view):
+    asked_for = view_at(app, f"/{rest}") if slash else view
+    if asked_for is None or (slash and not _belongs(asked_for, view)):
         return None
     asked = parse_qs(environ.get("QUERY_STRING", "")).get(PARAMETER, []) if not slash else []
     language = urlencode([(PARAMETER, each) for each in asked[:1]])
@@ -195,29 +187,29 @@ def _opened(app: Flask, links: SharedLinks, environ: dict[str, Any]) -> dict[str
         for name, value in environ.items()
         if name in _KEPT or not name.startswith(("HTTP_", "RAW_", "REQUEST_URI"))
     }
-    # A release has no range to choose.
-    query = link.query if shown == link.path else ""
     chosen = parse_cookie(environ).get(COOKIE)
     return {
         **kept,
         **({"HTTP_COOKIE": f"{COOKIE}={chosen}"} if chosen in LANGUAGES else {}),
-        "PATH_INFO": path.encode().decode("latin-1"),
-        "QUERY_STRING": "&".join(each for each in (query, language) if each),
+        "PATH_INFO": asked_for.path.encode().decode("latin-1"),
+        "QUERY_STRING": "&".join(each for each in (view.query, language) if each),
         OPENED: link,
     }
 
 
-def shown_path(app: Flask, link: SharedLink) -> str | None:
-    """The path that a link shows: its view's own, or, if links show releases alone, that of the
-    metric's newest release; None if it would show something else."""
-    if not app.config["DENIABLE_SETTINGS"].share_releases:
-        return link.path
-    view = target_of(app, link.path)
-    if view is None:
+def _shown(app: Flask, link: SharedLink) -> SharedView | None:
+    """What a link shows: its own view, or, if links show releases alone, the metric's newest
+    release; None if it would show something else."""
+    view = view_at(app, link.path)
+    if view is None or view.endpoint not in VIEWS:
         return None
-    if view[0] == "pages.metric_page":
-        return f"/released/{view[1]}"
-    return link.path if view[0] in (*_OF_RELEASES, "embedding.embedded") else None
+    if app.config["DENIABLE_SETTINGS"].share_releases:
+        if view.endpoint == "pages.metric_page":
+            # A release has no range to choose.
+            return view_at(app, f"/released/{view.name}")
+        if view.endpoint not in _OF_RELEASES:
+            return None
+    return view._replace(query=link.query)
 
 
 def open_links(app: Flask, links: SharedLinks) -> None:
@@ -272,9 +264,9 @@ def _address(endpoint: str, **values: Any) -> str:
     return opened.opened_at + url_for(endpoint, name=values["name"], form=values["form"])
 
 
-def _belongs(target: tuple[str, str] | None, view: tuple[str, str]) -> bool:
+def _belongs(asked_for: SharedView, view: SharedView) -> bool:
     """Whether this is a file or picture of the view."""
-    return target is not None and target[0] in VIEWS[view[0]][1] and target[1] == view[1]
+    return asked_for.endpoint in VIEWS[view.endpoint][1] and asked_for.name == view.name
 
 
 def _nothing(rest: str) -> ResponseReturnValue:

@@ -61,17 +61,19 @@ def offer_share() -> str | None:
 @sharing.get("/share")
 def share() -> ResponseReturnValue:
     """The form: for how long, with which note."""
-    return _page({"view": request.args.get("view", "")})
+    return _page(read_address(request.args.get("view", "")))
+
+
+@sharing.errorhandler(ViewError)
+def _unshared(error: ViewError) -> ResponseReturnValue:
+    return _page(None, str(error), status=400)
 
 
 @sharing.post("/share")
 def make() -> ResponseReturnValue:
     """Make the link, and show it once."""
     sent, most = request.form, settings_in_force().dashboard_link_days
-    try:
-        view = read_address(sent.get("view", ""))
-    except ViewError:
-        return _page(sent)
+    view = read_address(sent.get("view", ""))
     days, note = sent.get("days", "").strip(), sent.get("note", "").strip()
     mistakes = {}
     if not (days.isascii() and days.isdecimal() and 1 <= int(days[:9]) <= most):
@@ -80,8 +82,9 @@ def make() -> ResponseReturnValue:
         told = message("must be one line of up to {most} characters", most=NOTE_LENGTH)
         mistakes["note"] = told
     if mistakes:
-        return _page(sent, mistakes=mistakes)
+        return _page(view, mistakes=mistakes, status=400)
     person = caller()
+    assert person is not None, "no token of the read API comes here"
     path = view.path
     if sent.get("part") == "chart" and view.endpoint in _ALONE:
         path = url_for(_ALONE[view.endpoint], name=view.name)
@@ -89,15 +92,15 @@ def make() -> ResponseReturnValue:
         link = _links().make(
             path,
             view.query,
-            maker=person.name if person else "",
-            entry=person.entry if person else None,
+            maker=person.name,
+            entry=person.entry,
             note=note,
             today=current_source().today,
             days=int(days),
             unfinished=sent.get("unfinished") == "1",
         )
     except LinksError as error:
-        return _page(sent, str(error), status=409)
+        return _page(view, str(error), status=409)
     public = settings_in_force().public_url or request.host_url.rstrip("/")
     framable = path != view.path and not frames_lack(settings_in_force())
     return render_template(
@@ -140,19 +143,13 @@ def _own() -> str | None:
 
 
 def _page(
-    sent: Mapping[str, str],
+    view: SharedView | None,
     refusal: str | None = None,
     mistakes: Mapping[str, str] | None = None,
-    status: int = 400,
+    status: int = 200,
 ) -> ResponseReturnValue:
     """The form as it was sent, with what is wrong with it: as a whole, and by its fields."""
-    view = None
-    try:
-        view = read_address(sent.get("view", ""))
-        if refusal is None and mistakes is None:
-            status = 200
-    except ViewError as error:
-        refusal = str(error)
+    sent = request.form or {"view": request.args.get("view", "")}
     page = render_template(
         "share.html",
         form=sent,
