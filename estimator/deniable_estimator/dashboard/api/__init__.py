@@ -15,9 +15,8 @@ from werkzeug.exceptions import NotFound
 from deniable_estimator.dashboard.access.caller import require, token_shown
 from deniable_estimator.dashboard.access.roles import Role, grant
 from deniable_estimator.dashboard.api import designs, estimates, metrics, records
-from deniable_estimator.dashboard.api.arguments import asked_reading
 from deniable_estimator.dashboard.api.description import ENDPOINTS, Endpoint, describe
-from deniable_estimator.dashboard.api.parameters import read_parameters
+from deniable_estimator.dashboard.api.parameters import asked_reading, read_parameters
 from deniable_estimator.dashboard.api.representations import form_of
 from deniable_estimator.dashboard.calculations import to_json
 from deniable_estimator.dashboard.source import current_source, declared_metric

@@ -16,15 +16,6 @@ from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.alarms import history_of
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.api import parameters as takes
-from deniable_estimator.dashboard.api.arguments import (
-    MAX_CELLS,
-    MAX_VALUES,
-    asked_below,
-    asked_candidates,
-    asked_limit,
-    asked_segments,
-    bound,
-)
 from deniable_estimator.dashboard.api.description import ESTIMATES, NAMED, endpoint
 from deniable_estimator.dashboard.api.representations import (
     Form,
@@ -52,12 +43,12 @@ def _of_metric(
 def estimate(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The share of each value over some days, or what is asked of a number."""
     values, limit, below = asked["value"], asked["limit"], asked["below"]
-    reading = asked_candidates(reading, values)
+    reading = takes.asked_candidates(reading, values)
     source, metric = reading.source, reading.metric
-    asked_limit(metric, limit)
-    asked_below(metric, below)
+    takes.asked_limit(metric, limit)
+    takes.asked_below(metric, below)
     if limit is None:
-        bound(reading, values, MAX_VALUES)
+        takes.bound(reading, values)
     return respond_at(
         *(reading, form, (asked, source.fakes, source.alarm_level), lambda: reading.version),
         lambda: of_estimate(reading, values, limit=limit, below=below),
@@ -69,8 +60,8 @@ def trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The same in each day, week or month."""
     days, metric = reading.days.around, reading.metric
     by = asked["by"] or grouping(metric, days)
-    reading = asked_candidates(reading.over(days), asked["value"])
-    bound(reading, asked["value"], MAX_CELLS, len(windows.span(by, days.first, days.last)))
+    reading = takes.asked_candidates(reading.over(days), asked["value"])
+    takes.bound(reading, asked["value"], len(windows.span(by, days.first, days.last)))
     noted = annotations_of(metric, days)
     return respond_at(
         *(reading, form, (asked, by), lambda: (reading.trend_version(by), noted)),
@@ -82,8 +73,8 @@ def trend(asked: Asked, form: Form, reading: PageReading) -> Response:
 def comparison(asked: Asked, form: Form, reading: PageReading) -> Response:
     """How it has changed between two ranges of days, or since something happened."""
     earlier = earlier_range(reading.days, reading.metric.window, asked, reading.source.seen_until)
-    reading = asked_candidates(reading, asked["value"])
-    bound(reading, asked["value"], MAX_VALUES)
+    reading = takes.asked_candidates(reading, asked["value"])
+    takes.bound(reading, asked["value"])
     return respond_at(
         *(reading, form, (asked, earlier)),
         lambda: (reading.over(earlier).version, reading.version),
@@ -102,11 +93,11 @@ def anomalies(asked: Asked, form: Form, reading: PageReading) -> Response:
 def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The same for each segment, with their differences."""
     metric = _segmented(reading)
-    against = asked_segments("against", asked["against"]) or None
-    reading = asked_candidates(reading, asked["value"])
+    against = takes.asked_segments("against", asked["against"]) or None
+    reading = takes.asked_candidates(reading, asked["value"])
     if asked["value"] and metric.values:
         reading = reading.asking(asked["value"])
-    bound(reading, asked["value"], MAX_CELLS, len(metric.scheme.combinations))
+    takes.bound(reading, asked["value"], len(metric.scheme.combinations))
     return respond_at(
         *(reading, form, (asked,), lambda: reading.version),
         lambda: of_segments(reading, asked["by"], against, asked["value"]),
@@ -118,9 +109,9 @@ def segments_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The trend of each segment that has enough reports."""
     days, metric = reading.days, _segmented(reading)
     by = asked["period"] or grouping(metric, days)
-    reading = asked_candidates(reading, asked["value"])
+    reading = takes.asked_candidates(reading, asked["value"])
     lines = len(windows.span(by, days.first, days.last)) * len(metric.scheme.combinations)
-    bound(reading, asked["value"], MAX_CELLS, lines)
+    takes.bound(reading, asked["value"], lines)
     trends = reading.segment_trends(reading.segmented(asked["by"]).answer, by)
     text = file_text(form, trends, days.told, asked["value"])
     return respond(form, (metric, asked, days, text), lambda: text)
