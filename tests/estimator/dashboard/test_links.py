@@ -8,7 +8,6 @@ import pytest
 from deniable_estimator.dashboard.sharing import links as module
 from deniable_estimator.dashboard.sharing.links import (
     KEPT_DAYS,
-    MOST_LINKS,
     MOST_OF_ONE,
     LinksError,
     SharedLinks,
@@ -82,19 +81,16 @@ def test_links_that_have_ended_are_forgotten(links):
 
 
 def test_there_are_so_many_links(links, monkeypatch):
-    """Of one person, and of all; whoever is refused is told what to do."""
-    assert (MOST_OF_ONE, MOST_LINKS) == (500, 10_000)
+    """Of one person; whoever is refused is told what to do."""
+    assert MOST_OF_ONE == 500
     monkeypatch.setattr(module, "MOST_OF_ONE", 2)
-    monkeypatch.setattr(module, "MOST_LINKS", 3)
     made(links)
     made(links)
     with pytest.raises(LinksError, match="You have 2 links, which is the most"):
         made(links)
     made(links, "Bob")
-    with pytest.raises(LinksError, match="3 links are kept, which is the most"):
-        made(links, "Eve")
     links.revoke(links.listed("Ana")[0].id)
-    made(links, "Eve")
+    made(links)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")

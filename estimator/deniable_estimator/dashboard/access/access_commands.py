@@ -13,7 +13,6 @@ import click
 from deniable.tools.command_line import command, json_option
 from deniable.tools.commands import print_problems
 from deniable_estimator.dashboard.access.people import (
-    MOST_PEOPLE,
     SCHEMA,
     check_name,
     hash_token,
@@ -101,8 +100,6 @@ def _add(path: Path, name: str, keys: dict[str, str], *, replace: bool) -> None:
             else "choose another name, or remove it first"
         )
         raise click.ClickException(f"{path} lists {same} already: {advice}")
-    if same is None and len(known) >= MOST_PEOPLE:
-        raise click.ClickException(f"{path} lists {MOST_PEOPLE} people, which is the most")
     entry = secrets.token_hex(8) if same is None else known[same].entry
     keys |= {"entry": entry} if entry else {}
     document = tomlkit.parse(path.read_text("utf-8") if path.exists() else f"schema = {SCHEMA}\n")

@@ -17,9 +17,8 @@ from deniable import DeniableError
 from deniable_estimator.files import SmallDatabase
 from deniable_estimator.messages import message
 
-MOST_LINKS = 10_000
 MOST_OF_ONE = 500
-"""The most links that are kept, and the most of one person."""
+"""The most links of one person."""
 
 NOTE_LENGTH = 200
 """The most characters of a note."""
@@ -99,12 +98,7 @@ class SharedLinks:
             LinksError: there are too many already.
         """
         self._run("DELETE FROM links WHERE until < ?", str(today - timedelta(days=KEPT_DAYS)))
-        makers = [each.maker for each in self.listed()]
-        if len(makers) >= MOST_LINKS:
-            raise LinksError(
-                message("{most:,} links are kept, which is the most.", most=MOST_LINKS)
-            )
-        if makers.count(maker) >= MOST_OF_ONE:
+        if len(self.listed(maker)) >= MOST_OF_ONE:
             raise LinksError(
                 message(
                     "You have {most} links, which is the most. Revoke some of them first.",
