@@ -20,7 +20,7 @@ from deniable_collector.serving.http import HttpHandler
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import StoreError
 from deniable_estimator.asking.work import WorkersClosed
-from deniable_estimator.dashboard.app import body_limits
+from deniable_estimator.dashboard.app import body_limits, close_app
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview.listing import list_metrics, read_overview
 from deniable_estimator.dashboard.privacy_label import released_sums
@@ -98,7 +98,5 @@ def _overview(application: Flask) -> None:
 
 def worker_exit(server: Any, worker: Any) -> None:
     """End the processes that calculate: at its exit Python would wait for them."""
-    from deniable_estimator.dashboard.app import close_app
-
     if worker.app.callable is not None:
         close_app(worker.app.callable)

@@ -164,12 +164,11 @@ def require(scope: str, metric: Metric | None = None) -> None:
 
 
 def require_all(scope: str) -> None:
-    """Let a request pass only if its token has the scope, and is limited to no metrics.
+    """Let a request of this scope pass only if its token is limited to no metrics.
 
     Raises:
-        ApiProblem: it has not, or is; the problem names no metric.
+        ApiProblem: it is; the problem names no metric.
     """
-    require(scope)
     if (holder := token_shown()).limited:
         told = f"The token {holder.name} is limited to some metrics, and this is about all."
         raise refusal(403, "metric-out-of-reach", told, scope=scope)
