@@ -58,7 +58,7 @@ class MeanInUnits:
     def of(cls, analysis: NumberAnalysis[Any], found: MeanEstimate) -> MeanInUnits:
         """That of one scheme."""
         mechanism = analysis.mechanism
-        start, half = _axis(mechanism.range)
+        start, half = axis_of(mechanism.range)
         attack = analysis.attack(found.mean, FAKES)
         return cls(
             start + half * (1 + found.mean) if found.reports else math.nan,
@@ -153,7 +153,7 @@ class MeanInUnits:
         )
 
 
-def _axis(numbers: NumberRange) -> tuple[float, float]:
+def axis_of(numbers: NumberRange) -> tuple[float, float]:
     """Where the range begins on its scale, and half of its extent."""
     if numbers.scale == "log":
         start, end = math.log(numbers.start), math.log(numbers.end)

@@ -37,8 +37,9 @@ from deniable_estimator.analyses.numbers.mean import (
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.document.units import SHARES, NumberUnit, Unit
 from deniable_estimator.forecasting.detection import first
-from deniable_estimator.forecasting.number_forecast import QUANTILES, Z, edge_variance, extent
+from deniable_estimator.forecasting.number_forecast import QUANTILES, Z, edge_variance
 from deniable_estimator.inputs import Asked, InputError
+from deniable_estimator.kinds.numbers.mean import axis_of
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning import words
 from deniable_estimator.planning.inputs import Planned
@@ -202,7 +203,7 @@ def _range(asked: Asked) -> str:
 
 def in_units(numbers: NumberRange, width: float) -> float:
     """A width between -1 and 1 in the unit; on a logarithmic scale as a part of the mean."""
-    width *= extent(numbers) / 2
+    width *= axis_of(numbers)[1]
     return math.expm1(min(width, 700)) if numbers.scale == "log" else width
 
 
@@ -214,7 +215,7 @@ def _mean(
 ) -> MeanPlan:
     """Between -1 and 1 first, then in the unit, or as a part of a geometric mean."""
     numbers, desired = analysis.mechanism.range, crowd.asked["half_width"]
-    log, half = numbers.scale == "log", extent(numbers) / 2
+    log, half = numbers.scale == "log", axis_of(numbers)[1]
     if desired is None:
         desired = _GOOD_FACTOR if log else 2 * half / _GOOD
     needed = _reports(noise, rounding, (math.log1p(desired) if log else desired) / half)
