@@ -13,8 +13,7 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers import NumberAnalysis
-from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
+from deniable_estimator.analyses.numbers.base import EVEN_SPREAD, MeanEstimate, NumberAnalysis
 from deniable_estimator.document.units import NumberUnit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer, Series
