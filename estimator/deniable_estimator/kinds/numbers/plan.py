@@ -37,7 +37,7 @@ from deniable_estimator.forecasting.detection import first
 from deniable_estimator.forecasting.number_forecast import QUANTILES, Z, edge_variance
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.kinds.numbers.mean import axis_of
-from deniable_estimator.messages import counted, message
+from deniable_estimator.messages import message
 from deniable_estimator.planning import words
 from deniable_estimator.planning.inputs import Planned
 
@@ -137,7 +137,7 @@ def planned(asked: Asked) -> Planned:
             *words.cost_facts(chosen, reason),
         ),
         (_frame(quantiles),) if quantiles else (),
-        notes=(*crowd.notes, *_too_few(quantiles)),
+        notes=crowd.notes,
         snippet=crowd.snippet("my_metric", *_lines(asked)),
         about={
             **{name: asked[name] for name in ("low", "high", "scale", "integer", "unit", "ask")},
@@ -261,18 +261,6 @@ def _verdict(quantiles: Sequence[QuantilePlan], width: str, *, usable: bool) -> 
         told = message("No quantile has a useful interval: they need more devices.")
         return Note(told, "warn")
     return Note(message("The mean is known to ±{width}.", width=width), "good")
-
-
-def _too_few(quantiles: Sequence[QuantilePlan]) -> Iterator[Note]:
-    for each in quantiles:
-        if not each.promised:
-            told = counted(
-                "p{percent:g} has no useful interval below {count:,} device.",
-                "p{percent:g} has no useful interval below {count:,} devices.",
-                each.devices_to_promise,
-                percent=100 * each.p,
-            )
-            yield Note(told, "warn")
 
 
 def _mean_facts(mean: MeanPlan, unit: Unit) -> Iterator[Fact]:
