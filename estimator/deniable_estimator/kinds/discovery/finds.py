@@ -49,16 +49,9 @@ COLUMNS = ("text", "cut", "share", "std_error", "low", "high", "p_value", "follo
 
 
 @dataclass(frozen=True, slots=True)
-class Find:
+class Find(FoundHead):
     """One string that occurs. Shares are fractions of 1, unbiased and unclipped."""
 
-    text: str
-    """The string; of one that is cut, its first bytes, with those of a letter that is cut as
-    \\xNN. It was written by a stranger: escape it wherever it is shown."""
-    head: bytes
-    """The same as the devices have it: UTF-8, cut to the declared length."""
-    cut: bool
-    """Whether it fills the declared length, so that longer strings may be counted in it."""
     share: float
     std_error: float
     low: float
@@ -67,11 +60,6 @@ class Find:
     """That no device has it, from reports that did not choose it."""
     followed: tuple[str, ...] = ()
     """The metrics that have it in their list."""
-
-    @property
-    def name(self) -> str:
-        """What shares, addresses, charts and files of a trend call it."""
-        return FoundHead(self.head, self.cut).name
 
 
 class Explained(NamedTuple):
@@ -231,12 +219,10 @@ def find_strings(
             head = heads[whole.values[at]]
             columns = whole.share, whole.std_error, whole.low, whole.high
             share, error, low, high = (column.item(at) for column in columns)
-            named = head.text(), head.data, head.cut
-            every.append(Find(*named, share, error, low, high, values[head]))
+            every.append(Find(head.head, head.cut, share, error, low, high, values[head]))
     kept = [each for each in every if not rule.denies(each.text)]
     finds = [each for each in kept if each.share >= rule.minimum_share]
-    shown = [FoundHead(each.head, each.cut) for each in finds]
-    shares = _shares(decoded, shown, level)
+    shares = _shares(decoded, finds, level)
     cut = -NormalDist().inv_cdf(max(1e-300, *values.values())) if values else None
     basis = Basis.merged([part.basis for part, _ in decoded] or [parts[0].basis])
     notes = shares.notes if shares is not None else ()
@@ -244,7 +230,7 @@ def find_strings(
         **vars_of(basis),
         level=level,
         finds=tuple(finds),
-        explained=explained_by(_shares(decoded, _apart(shown), level), cut),
+        explained=explained_by(_shares(decoded, _apart(finds), level), cut),
         withheld=_withheld(_shares(decoded, [FoundHead(b"", False)], level)),
         minimum_share=rule.minimum_share,
         below=len(kept) - len(finds),
@@ -270,7 +256,7 @@ def _apart(heads: Sequence[FoundHead]) -> list[FoundHead]:
     return [
         each
         for each in heads
-        if not any(cut != each and each.data.startswith(cut.data) for cut in cuts)
+        if not any(cut != each and each.head.startswith(cut.head) for cut in cuts)
     ]
 
 
