@@ -220,11 +220,9 @@ def _frame(answer: Shares, shown: Shown) -> Frame:
     away; where none can be told from it, they all stand. Where rows are sorted or looked for,
     nothing is folded away. Upper and lower case make no difference.
     """
-    standing, noise = np.concatenate((answer.strange, answer.standing)), answer.below
+    standing, noise = answer.parted
     if shown.sort or shown.find:
-        standing, noise = _found(answer, shown), answer.order[:0]
-    elif answer.boolean or not len(standing):
-        standing, noise = answer.order, answer.order[:0]
+        standing, noise = _found(answer, shown), noise[:0]
     first = standing[: shown.rows]
     rest = noise[: shown.rows - len(first)]
     if not shown.sort and (shown.declared_order or answer.boolean):
