@@ -9,7 +9,7 @@ the row of its last token counts it too, but has chosen it, if it was found in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.base import Analysis, Counts, Items, Support, sample_each_row
+from deniable_estimator.analyses.base import Analysis, Counts, Items, sample_each_row
 from deniable_estimator.analyses.discovery.prefix_tree import Supported, candidates, p_value
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
@@ -96,14 +96,6 @@ class DecodedRows:
         """Whether a scheme of this length counts exactly this: another length cuts elsewhere."""
         full = len(head.head) == 2 * self.mechanism.levels
         return full if head.cut else len(head.head) < 2 * self.mechanism.levels
-
-    def support(self, heads: Sequence[FoundHead]) -> Support:
-        """The support of strings that it tells, shape (d,)."""
-        seen = [self.supported(each) for each in heads]
-        return Support(
-            np.array([each.count for each in seen], np.int64),
-            np.array([each.total for each in seen], np.int64),
-        )
 
 
 class PrefixTreeAnalysis(Analysis[PrefixTree]):

@@ -213,13 +213,11 @@ def find_strings(
             values[head] = min(value, values.get(head, 1.0))
         before += each.mechanism.levels + 1
     whole, heads = _shares(decoded, list(values), level), {head.name: head for head in values}
-    every: list[Find] = []
-    if whole is not None:
-        for at in np.argsort(-whole.share, kind="stable").tolist():
-            head = heads[whole.values[at]]
-            columns = whole.share, whole.std_error, whole.low, whole.high
-            share, error, low, high = (column.item(at) for column in columns)
-            every.append(Find(head.head, head.cut, share, error, low, high, values[head]))
+    every = []
+    for name, share, error, low, high in whole.series.lines() if whole is not None else ():
+        head = heads[name]
+        every.append(Find(head.head, head.cut, share, error, low, high, values[head]))
+    every.sort(key=lambda each: -each.share)
     kept = [each for each in every if not rule.denies(each.text)]
     finds = [each for each in kept if each.share >= rule.minimum_share]
     shares = _shares(decoded, finds, level)
@@ -299,10 +297,11 @@ def _shares(
 def _shares_of_one(
     part: Part, decoded: DecodedRows, heads: Sequence[FoundHead], level: float
 ) -> Shares:
-    channel, support = decoded.mechanism.channel, decoded.support(heads)
+    channel, seen = decoded.mechanism.channel, [decoded.supported(each) for each in heads]
+    counts, reports = np.array([(each.count, each.total) for each in seen]).T
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = debias(support.counts, support.reports, channel.p, channel.q)
-    noise = Noise.of(channel.p, channel.q, support.reports, len(heads)).turned(np.atleast_2d)
+        share = debias(counts, reports, channel.p, channel.q)
+    noise = Noise.of(channel.p, channel.q, reports, len(heads)).turned(np.atleast_2d)
     # The same devices report again: they are the same sample of all devices.
     kept = decoded.channel.kept_noise([part.tally.reports], [part.repeats])
     noise = replace(noise, kept=kept)
@@ -310,7 +309,7 @@ def _shares_of_one(
         [part.basis],
         tuple(head.name for head in heads),
         Finding.of(share, noise),
-        decoded.channel.exposure(share, part.tally.reports / np.maximum(support.reports, 1)),
+        decoded.channel.exposure(share, part.tally.reports / np.maximum(reports, 1)),
         [_figures(part, decoded)],
         level,
         complete=False,
