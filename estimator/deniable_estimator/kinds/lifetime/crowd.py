@@ -14,7 +14,6 @@ and so are those that report.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -24,7 +23,6 @@ import numpy as np
 
 from deniable.protocol.mechanisms import (
     AUTO,
-    MAX_EPSILON,
     MAX_MEMO_EPSILON,
     Mechanism,
     Memoizing,
@@ -38,7 +36,6 @@ from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
     Split,
     declared,
-    report_variance,
     split_of,
 )
 from deniable_estimator.forecasting.number_forecast import Z
@@ -49,9 +46,6 @@ from deniable_estimator.messages import message
 from deniable_estimator.planning.words import SALT
 from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.statistics.intervals import FloatArray
-
-_STEPS = 100
-"""Steps of epsilon from one whole number to the next, in searches."""
 
 Question: TypeAlias = Literal["share", "mean", "distribution"]
 """What the widths are about: one value's share, a mean, or the share below a limit."""
@@ -83,9 +77,6 @@ class LifetimeChoice(Split):
     """After all reports of a device."""
     staying_half_width: float
     """For a trait that stays, with all reports of as many devices: the 95% interval's."""
-    like_one_epsilon: float | None
-    """For a trait that stays: the epsilon with which one report has as little noise as all of these
-    together; None if above what one report may have."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +186,6 @@ class LifetimeCrowd:
             one=Bound.of(split.exact_epsilon),
             life=Bound.of(reports * Fraction(split.exact_epsilon)),
             staying_half_width=self.width((split.noise / reports + split.spread) / self.devices),
-            like_one_epsilon=self._like_one(split),
         )
 
     def remembered(self) -> Remembered | None:
@@ -229,16 +219,3 @@ class LifetimeCrowd:
             return message("{width} points", width=SHARES.text(width, width))
         unit = SHARES if self.domain.range.scale == "log" else NumberUnit(self.domain.unit)
         return unit.full(width, width)
-
-    def _like_one(self, split: Split) -> float | None:
-        wanted = split.noise / split.reports
-        low, high = math.floor(split.epsilon * _STEPS), round(MAX_EPSILON * _STEPS)
-
-        def enough(steps: int) -> bool:
-            return report_variance(self.design(steps / _STEPS), self.share).noise <= wanted
-
-        if split.reports == 1:
-            return split.epsilon
-        if not enough(high):
-            return None
-        return bisect_left(range(high), True, low + 1, high, key=enough) / _STEPS

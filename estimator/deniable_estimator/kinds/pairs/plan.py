@@ -26,7 +26,7 @@ from deniable_estimator.analyses.pairs.conditional import LEAST_ERRORS, conditio
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
-from deniable_estimator.forecasting.detection import LEVEL, POWER
+from deniable_estimator.forecasting.detection import LEVEL, POWER, first
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import message
 from deniable_estimator.planning import words
@@ -326,16 +326,7 @@ def devices_to_find(
     def found(reports: int) -> bool:
         return power_of(effect, rows, columns, Covariance.of(mechanism, reports)) >= POWER
 
-    high = 1
-    while not found(high):
-        high *= 2
-        if high > _MOST_DEVICES:
-            return None
-    low = high // 2
-    while high - low > max(1, high // 1000):
-        middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) else (middle, high)
-    return math.ceil(high / sample_rate)
+    return math.ceil(first(found) / sample_rate) if found(_MOST_DEVICES) else None
 
 
 def shown_from(cells: int, covariance: Covariance) -> float | None:
