@@ -212,10 +212,6 @@ class DistributionKind(Kind[Distribution]):
         chart = histogram_chart(answer, height=_CARD_HEIGHT, limit=_CARD_BARS)
         return Card(chart, name=message("Median"), blank=not chart.marks.rows[0].known)
 
-    def over_time(self, answer: Distribution, chosen: Sequence[str]) -> list[str]:
-        """Each quantile, and the mean."""
-        return list(answer.series.names)
-
 
 def _curve(answer: Distribution, shown: Shown) -> Picture:
     told = message(
@@ -337,6 +333,3 @@ class MeanKind(Kind[Mean]):
 
     def card(self, answer: Mean) -> Card:
         return Card(scale_chart(answer))
-
-    def over_time(self, answer: Mean, chosen: Sequence[str]) -> list[str]:
-        return [answer.leading]

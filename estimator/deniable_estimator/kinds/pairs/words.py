@@ -26,7 +26,7 @@ from deniable_estimator.kinds.formats import (
     interval_title,
     noted,
 )
-from deniable_estimator.kinds.kind import Card, Kind, Shown
+from deniable_estimator.kinds.kind import OFFERED, Card, Kind, Shown
 from deniable_estimator.kinds.numbers.words import poisoning
 from deniable_estimator.kinds.pairs.making import combine_pairs, estimate_pair
 from deniable_estimator.kinds.pairs.pair import PairAnswer, Side, pair_series
@@ -62,9 +62,6 @@ _SIDE = 12
 
 _LEVELS = 4
 """How many steps of colour there are above and below independence."""
-
-_SMALL = 6
-"""How many series are offered to be seen over time."""
 
 _IMPOSSIBLE = sentence("Impossible: {cell}. No honest crowd has such a share; do not rely on it.")
 
@@ -132,9 +129,9 @@ class PairKind(Kind[PairAnswer]):
         name = condition.partition("=")[0]
         margin = answer.margins[answer.names.index(name)]
         alike = [f"{value} given {name}={each}" for each in _largest(margin.share, margin.values)]
-        shown = list(dict.fromkeys([leading, *alike]))[:_SMALL]
+        shown = list(dict.fromkeys([leading, *alike]))[:OFFERED]
         more = [each for each in chosen if each in answer.series.names and each not in shown]
-        return [*shown[: max(1, _SMALL - len(more))], *more]
+        return [*shown[: max(1, OFFERED - len(more))], *more]
 
 
 def heat_map(answer: PairAnswer, side: Side, most: int | None = None) -> HeatMap:
