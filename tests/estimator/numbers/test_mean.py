@@ -97,6 +97,7 @@ def test_either_row_is_enough(make_tree):
     assert analysis.mean(without) == analysis.mean_of(estimate_tree(tree, without))
     assert analysis.mean([*none[:-1], full[-1]]) == analysis.window.mean(full[-1:])
     assert math.isinf(analysis.mean(none).variance)
+    assert 0 < analysis.mean(full).rounding == analysis.rounding < analysis.farthest
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.3, 2.0])

@@ -71,6 +71,9 @@ def test_too_few_of_a_value(scheme):
     table = np.array([[0.5, 0.48], [0.01, 0.005], [0.003, 0.002]])
     found = answered(scheme, 1000, table)
     assert not found.conditionals[0].known[2, 0]
+    turned = found.seen_from("dark_mode")
+    assert turned.names == ("dark_mode", "plan")
+    np.testing.assert_array_equal(turned.shares.share.T, found.conditionals[1].share)
     row = found.to_dict()["cells"][4]
     assert row["values"] == {"plan": "team", "dark_mode": "true"}
     assert row["given_first"] == {"share": None, "low": None, "high": None, "too_few": True}
