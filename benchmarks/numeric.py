@@ -26,9 +26,11 @@ from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHist
 from deniable.protocol.mechanisms.number_range import TOP, Histogram, NumberRange
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, SlidingWindowAnalysis
-from deniable_estimator.analyses.numbers.mean import cells_mean, window_mean
+from deniable_estimator.analyses.numbers.hierarchical_histogram import (
+    HierarchicalHistogramAnalysis,
+)
 from deniable_estimator.analyses.numbers.scores import scores
+from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
@@ -213,8 +215,10 @@ def means(quick: bool) -> Iterator[Table]:
             drawn = rng.multinomial(reports, crowd.shares)
             (row,) = SlidingWindowAnalysis(window).sample_rows(crowd.positions, drawn, rng)
             rows = sample_crowd(tree, cells, reports, rng)
-            rough = cells_mean(tree, HierarchicalHistogramAnalysis(tree).sums(rows, 1.0))
-            ends = window_mean(window, row).interval(LEVEL), rough.interval(LEVEL)
+            analysis = HierarchicalHistogramAnalysis(tree)
+            rough = analysis.mean_of(analysis.sums(rows, 1.0))
+            exact = SlidingWindowAnalysis(window).mean([row])
+            ends = exact.interval(LEVEL), rough.interval(LEVEL)
             found.append([low <= mean <= high for low, high in ends])
         held.setdefault((epsilon, reports), []).append(np.mean(found, axis=0).tolist())
     table = held_table("numeric-means", held, "mean", "tree's mean")

@@ -21,13 +21,13 @@ from deniable_estimator.analyses import (
     cohorts,
     discovery,
     hashed,
-    numbers,
     own_columns,
     planes,
     projective_geometry,
     retention,
 )
 from deniable_estimator.analyses.base import Analysis, Items, OracleAnalysis
+from deniable_estimator.analyses.numbers import dbitflip, hierarchical_histogram, sliding_window
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
 
@@ -45,9 +45,9 @@ ANALYSES: dict[str, type[Analysis[Any]]] = {
     "memoized_local_hashing": cohorts.MemoizedLocalHashingAnalysis,
     "rappor": cohorts.RapporAnalysis,
     "one_time_rappor": cohorts.FilterAnalysis,
-    "sliding_window": numbers.SlidingWindowAnalysis,
-    "hierarchical_histogram": numbers.HierarchicalHistogramAnalysis,
-    "dbitflip": numbers.DBitFlipAnalysis,
+    "sliding_window": sliding_window.SlidingWindowAnalysis,
+    "hierarchical_histogram": hierarchical_histogram.HierarchicalHistogramAnalysis,
+    "dbitflip": dbitflip.DBitFlipAnalysis,
     "prefix_tree": discovery.PrefixTreeAnalysis,
     "memoized_retention": retention.RetentionAnalysis,
 }

@@ -10,7 +10,6 @@ from functools import partial
 from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery, denied
-from deniable_estimator.analyses.discovery import FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.asking.fetch import Question, select, unfinished
 from deniable_estimator.asking.query import Days, Query, find_metric
@@ -109,12 +108,11 @@ def trend_of_finds(
     Raises:
         as `deniable_estimator.asking.trend.trend`.
     """
-    heads = [FoundHead(each.head, each.cut) for each in finds.finds]
 
     def points(ranges: Sequence[Days]) -> Iterator[Answer | None]:
         for days in ranges:
             chosen = select(reader, registry, replace(query, days=days))
-            yield shares_of(chosen.read().parts, heads, finds.level)
+            yield shares_of(chosen.read().parts, finds.finds, finds.level)
 
     return trend(
         *(reader, registry, query),

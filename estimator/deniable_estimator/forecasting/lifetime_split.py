@@ -158,10 +158,17 @@ class Split:
     exact_epsilon: float
     """In force: exact, rounded up."""
     mechanism: str
-    variance: Variance
-    """That one report leaves."""
+    noise: float
+    """The variance that the noise of one report leaves."""
+    spread: float
+    """The same of the choice of devices."""
     information: float
-    """The reports that a device sends on average, over the variance of one."""
+    """The reports that a device sends on average over all windows, over the variance of one."""
+
+    @property
+    def variance(self) -> float:
+        """That one report leaves."""
+        return self.noise + self.spread
 
     @property
     def lifetime_epsilon(self) -> float:
@@ -174,7 +181,7 @@ def split_of(design: Design, epsilon: float, reports: int, sent: Sent, *, share:
     mechanism = design(epsilon)
     variance = report_variance(mechanism, share)
     information = sent(reports) / variance.total
-    return Split(reports, epsilon, mechanism.epsilon, mechanism.name, variance, information)
+    return Split(reports, epsilon, mechanism.epsilon, mechanism.name, *variance, information)
 
 
 def smallest_lifetime(

@@ -16,7 +16,7 @@ import math
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.protocol.mechanisms.number_range import TOP, Histogram, NumberRange
+from deniable.protocol.mechanisms.number_range import TOP, Histogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
@@ -64,9 +64,6 @@ def mean_half_width(window: SlidingWindow, reports: float) -> float:
     return Z * math.sqrt(mean_variance(window) / reports) / 2
 
 
-def mean_std_error(window: SlidingWindow, reports: float) -> float:
-    """The standard error of a mean in the metric's unit; on a log scale that of its logarithm."""
-    return math.sqrt(mean_variance(window) / reports) * extent(window.range) / 2
 
 
 def reports_for_quantile(histogram: Histogram, quantile: float) -> int:
@@ -139,10 +136,3 @@ def wasteful_range(metric: Metric) -> CodedMessage | None:
         'try scale = "log"',
         times=numbers.end / numbers.start,
     )
-
-
-def extent(numbers: NumberRange) -> float:
-    """How long the range is on its scale."""
-    if numbers.scale == "log":
-        return math.log(numbers.end / numbers.start)
-    return float(numbers.span)

@@ -25,6 +25,9 @@ from deniable_estimator.kinds.formats import (
 )
 from deniable_estimator.statistics.significance import Adjustment
 
+OFFERED = 6
+"""How many series are offered to be seen over time."""
+
 AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
 
 
@@ -169,10 +172,12 @@ class Kind(ABC, Generic[AnyAnswer]):
         """What stands on a card of the overview."""
         return Card()
 
-    @abstractmethod
     def over_time(self, answer: AnyAnswer, chosen: Sequence[str]) -> list[str]:
-        """The series that can be followed over time, those that are `chosen` among them: the first
-        is shown where none is chosen."""
+        """The series that are offered to be seen over time, those that are `chosen` among them: the
+        first, which is the leading one, is shown where none is chosen."""
+        names, first = answer.series.names, answer.leading
+        offered = [first, *(name for name in names if name != first)][:OFFERED]
+        return [*offered, *(each for each in chosen if each in names and each not in offered)]
 
     def asked(self, metric: Metric, shown: Sequence[str]) -> Sequence[str] | None:
         """The candidates of which a trend must be estimated for that; None for those declared."""

@@ -30,7 +30,6 @@ from deniable.protocol.segments import LEAST_REPORTS
 from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.detection import (
     LARGE_SHARE,
-    POWER,
     WORTHWHILE_SHARE,
     detectable_share,
     reports_to_detect,
@@ -44,12 +43,9 @@ from deniable_estimator.forecasting.discovery_forecast import (
 )
 from deniable_estimator.forecasting.lifetime_split import TWOFOLD, better_split
 from deniable_estimator.forecasting.number_forecast import (
-    QUANTILES,
     Z,
     mean_half_width,
-    mean_std_error,
     number_forecast,
-    reports_for_quantile,
     wasteful_range,
 )
 from deniable_estimator.forecasting.retention_forecast import retention_forecast, retention_words
@@ -175,67 +171,17 @@ def remarks(
 
 
 def seen(metric: Metric) -> Iterator[str]:
-    """What the expected crowd will and will not tell of a new metric."""
-    yield from _in_a_window(metric)
-    if told := shows(metric):
-        yield f"It {told}."
-
-
-def _in_a_window(metric: Metric) -> Iterator[str]:
-    """What it tells in one window."""
+    """What the expected crowd will tell of a new metric."""
     if metric.devices is None:
         yield "No forecast: say with --devices how many devices run the app."
         return
-    reports = metric.devices * metric.rate
-    mechanism, when = metric.scheme.mechanism, IN_A[metric.window]
+    reports, when = metric.devices * metric.rate, IN_A[metric.window]
     crowd = f"With {counted(round(reports), 'report')} {when}"
-    if isinstance(mechanism, SlidingWindow):
-        error = 1.96 * mean_std_error(mechanism, reports)
-        of = "its logarithm" if mechanism.range.scale == "log" else metric.type.domain
-        yield f"{crowd} the mean is known to +- {error:.3g} of {of} (95%)."
-        return
-    if isinstance(mechanism, Histogram):
-        needed = {f"p{100 * each:g}": reports_for_quantile(mechanism, each) for each in QUANTILES}
-        if closed := ", ".join(name for name, each in needed.items() if each <= reports):
-            yield f"{crowd} these quantiles have an upper limit: {closed}."
-        if open_ones := ", ".join(name for name, each in needed.items() if each > reports):
-            yield f"{crowd} these have none: {open_ones}."
-        return
-    if isinstance(mechanism, PrefixTree):
-        yield from _found(Reach.in_window(mechanism, reports), crowd)
-        return
+    mechanism = metric.scheme.mechanism
     if isinstance(mechanism, MemoizedRetention):
         yield f"{crowd}, {retention_words(mechanism, reports, when)}."
-        return
-    size = len(metric.values) or CANDIDATES
-    among = f"one of {size:,} values" if metric.values else f"one of {size:,} candidates"
-    share = detectable_share(metric.scheme.oracle, size, reports)
-    if share is None or not usable(metric.scheme.oracle, size, reports):
-        yield f"{crowd} there is no usable signal for {among}."
-        return
-    yield (
-        f"{crowd} you see {among} if at least {share:.1%} of the devices have it "
-        f"(with probability {POWER:g})."
-    )
-    yield "You do not see rarer values, and nothing about a single device."
-
-
-def _found(reach: Reach, crowd: str) -> Iterator[str]:
-    if reach.half_text > 1:
-        yield f"{crowd} no string is found, however many devices have it."
-        return
-    yield (
-        f"{crowd} a string that nobody listed is found if at least {reach.sure_text:.2%} of the "
-        f"devices have it (with probability 0.95; in half of the cases from {reach.half_text:.2%} "
-        "on), if it looks like common text."
-    )
-    if reach.sure_any <= 1:
-        yield f"A string of random characters takes {reach.sure_any:.2%}."
-    yield (
-        f"Strings that less than {reach.hidden:.2%} of the devices have stay hidden: none of 180 "
-        "was found when that was measured. It is a statement about crowds; the limit on what a "
-        "device reveals is its epsilon."
-    )
+    else:
+        yield f"{crowd} it {shows(metric)}."
 
 
 CANDIDATES = 1_000

@@ -37,8 +37,8 @@ from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import Finding, OneRowAnalysis, OracleAnalysis
 from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.analyses.hashed import HashedAnalysis, hash_places
-from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
-from deniable_estimator.analyses.numbers.mean import MeanEstimate, level_noise
+from deniable_estimator.analyses.numbers.base import HistogramAnalysis, MeanEstimate
+from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.analyses.planes import PlanesAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.errors import EstimateError
@@ -253,7 +253,7 @@ class ScoreSum(Statistic[SlidingWindowAnalysis]):
 
     def variances(self, variance: float) -> tuple[float, float]:
         n = self.tally.reports
-        _, squares = level_noise(self._analysis.mechanism)
+        _, squares = self._analysis.level_noise()
         # No crowd's mean square is above that of the level where it is largest.
         return float(squares.max()) / n, variance / (_UNIT * n) ** 2
 

@@ -19,23 +19,19 @@ from deniable_estimator.forecasting.discovery_forecast import (
     reports_to_find,
 )
 from deniable_estimator.forecasting.lifetime_split import report_variance
-from deniable_estimator.forecasting.number_forecast import (
-    mean_std_error,
-    mean_variance,
-)
+from deniable_estimator.forecasting.number_forecast import mean_half_width, mean_variance
 from deniable_estimator.planning.crowd_forecast import forecast
 
 UNIT = NumberRange("0", "1")
 
 
-def test_a_mean_has_a_standard_error():
-    """In the unit of the metric; on a logarithmic scale that of the mean logarithm."""
-    linear = SlidingWindow.design(NumberRange("-5", "15"), 1.0)
-    assert mean_variance(linear) == pytest.approx(4.0122, abs=1e-4)
-    assert mean_std_error(linear, 10_000) == pytest.approx(10 * math.sqrt(4.0122 / 10_000), 1e-4)
-    log = SlidingWindow.design(NumberRange("1", "100", "log"), 1.0)
-    expected = math.log(100) / 2 * math.sqrt(4.0122 / 400)
-    assert mean_std_error(log, 400) == pytest.approx(expected, rel=1e-4)
+def test_a_mean_has_a_half_width():
+    """As a part of the range, on a linear and on a logarithmic scale."""
+    for numbers in (NumberRange("-5", "15"), NumberRange("1", "100", "log")):
+        window = SlidingWindow.design(numbers, 1.0)
+        assert mean_variance(window) == pytest.approx(4.0122, abs=1e-4)
+        expected = 1.96 * math.sqrt(4.0122 / 10_000) / 2
+        assert mean_half_width(window, 10_000) == pytest.approx(expected, rel=1e-4)
 
 
 def test_known_values_of_the_reach():

@@ -6,11 +6,11 @@ import numpy as np
 
 from deniable.protocol.mechanisms import Report
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers import (
+from deniable_estimator.analyses.numbers.hierarchical_histogram import (
     HierarchicalHistogramAnalysis,
-    SlidingWindowAnalysis,
 )
 from deniable_estimator.analyses.numbers.scores import scores
+from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 
 
 def sample_crowd(tree, shares, reports, rng):

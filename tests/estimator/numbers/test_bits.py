@@ -11,9 +11,7 @@ from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.numbers import DBitFlipAnalysis
-from deniable_estimator.analyses.numbers.bits import BitPart
-from deniable_estimator.analyses.numbers.mean import cell_points, cells_mean
+from deniable_estimator.analyses.numbers.dbitflip import BitPart, DBitFlipAnalysis
 
 UNIT = NumberRange("0", "1")
 COARSE = DBitFlip(UNIT, 16, 4, ONE // 4, ONE // 4)
@@ -112,7 +110,7 @@ def test_a_row_without_reports_leaves_everything_open():
     assert math.isinf(found.sums.share(2, 5)[1])
     quantile = found.quantile(0.5)
     assert (quantile.low, quantile.high) == (None, None)
-    assert math.isinf(cells_mean(COARSE, found.sums).variance)
+    assert math.isinf(DBitFlipAnalysis(COARSE).mean_of(found.sums).variance)
     empty = tuple(TallyRow(0, np.zeros(4, np.int64)) for _ in range(4))
     np.testing.assert_allclose(estimate_bits(COARSE, empty).below, np.arange(17) / 16)
 
@@ -128,10 +126,10 @@ def test_planned_variances_are_those_of_large_crowds():
     assert noise[1:-1].mean() == pytest.approx(mechanism.edge_variance, rel=0.02)
     at_ends = float(mechanism.share_variance) * 63 / 64
     assert max(noise[1], noise[-2]) == pytest.approx(at_ends, rel=0.05)
-    points, _ = cell_points(mechanism)
-    mean = cells_mean(mechanism, found).variance * 200_000
-    spread = float(np.square(points).mean() - points.mean() ** 2)
-    assert mean == pytest.approx(DBitFlipAnalysis(mechanism).planned_mean() + spread, rel=0.02)
+    analysis = DBitFlipAnalysis(mechanism)
+    mean = analysis.mean_of(found).variance * 200_000
+    spread = float(np.square(analysis.points).mean() - analysis.points.mean() ** 2)
+    assert mean == pytest.approx(analysis.planned_mean() + spread, rel=0.02)
 
 
 def test_fakes_move_answers_as_far_as_told():
@@ -142,7 +140,7 @@ def test_fakes_move_answers_as_far_as_told():
     mechanism = DBitFlip(UNIT, 16, 4, ONE // 4, ONE // 4)
     even = devices // 4
     honest = [np.full(4, (even // 16 * 5 + even * 15 // 16 * 3) / 8) for _ in range(4)]
-    points, _ = cell_points(mechanism)
+    (points,) = DBitFlipAnalysis(mechanism).points
 
     def moved(weights, sent):
         cells, reports = [each.copy() for each in honest], [even] * 4

@@ -14,7 +14,9 @@ from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.cell_sums import combine_sums, sum_weights
 from deniable_estimator.analyses.numbers.distribution import monotone
-from deniable_estimator.analyses.numbers.mean import cells_mean
+from deniable_estimator.analyses.numbers.hierarchical_histogram import (
+    HierarchicalHistogramAnalysis,
+)
 from deniable_estimator.statistics.counts import share_interval
 
 
@@ -180,8 +182,9 @@ def test_one_average_for_all_questions(make_tree):
     assert covariance[0, 0] == pytest.approx(found.variance[20])
     assert found.share(0, 20) == pytest.approx((found.below[20], found.variance[20]))
     assert found.variance[20] <= min(part.variance[20] for part in parts) * 1.01
-    assert cells_mean(trees[0], found).mean == pytest.approx(
-        sum(w * cells_mean(trees[0], part).mean for w, part in zip(weights, parts, strict=True))
+    mean = HierarchicalHistogramAnalysis(trees[0]).mean_of
+    assert mean(found).mean == pytest.approx(
+        sum(w * mean(part).mean for w, part in zip(weights, parts, strict=True))
     )
 
 

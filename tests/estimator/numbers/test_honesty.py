@@ -9,7 +9,10 @@ from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS
-from deniable_estimator.analyses.numbers.honesty import tree_figures, window_figures
+from deniable_estimator.analyses.numbers.hierarchical_histogram import (
+    HierarchicalHistogramAnalysis,
+)
+from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.kinds.numbers.distribution import range_notes
 
 
@@ -28,6 +31,14 @@ def test_a_group_of_columns_is_independent_of_the_number(make_window, epsilon):
         assert len(chances) == 1
 
 
+def _window(window, row):
+    return SlidingWindowAnalysis(window).tests([row])
+
+
+def _tree(tree, rows):
+    return HierarchicalHistogramAnalysis(tree).tests(rows)
+
+
 def _alarms(figures):
     return {name for name, _, _, p_value in figures if p_value < 1e-4}
 
@@ -42,7 +53,7 @@ def test_fakes_in_one_column(make_window):
         row = sample_window(window, np.array([position]), np.array([99_000]), rng)
         cells = row.cells.copy()
         cells[-1] += 1000
-        alarms.append(_alarms(list(window_figures(window, TallyRow(100_000, cells)))))
+        alarms.append(_alarms(_window(window, TallyRow(100_000, cells))))
     assert alarms[0] == {"groups"}
     assert alarms[1] == {"groups", "commonest"}
 
@@ -54,7 +65,7 @@ def test_columns_that_nobody_sends(make_window):
     cells = row.cells.copy()
     cells[63] = 0
     row = TallyRow(int(cells.sum()), cells)
-    assert "rarest" in _alarms(list(window_figures(window, row)))
+    assert "rarest" in _alarms(_window(window, row))
 
 
 def _attacked(tree, row, column, fakes, seed):
@@ -74,7 +85,7 @@ def test_fakes_in_one_row(make_tree, row, expected):
     """Fakes who choose the row that suits them are too many in it, and it disagrees with others."""
     tree = make_tree(1.0, 64)
     fakes = _attacked(tree, row, 1, 2500, 5)
-    assert expected <= _alarms(list(tree_figures(tree, fakes)))
+    assert expected <= _alarms(_tree(tree, fakes))
 
 
 def test_nodes_below_zero(make_tree):
@@ -83,7 +94,7 @@ def test_nodes_below_zero(make_tree):
     level = tree.levels[2]
     owned = {column for _, column in support(level, 7)}
     other = next(column for column in range(level.rows[0].width) if column not in owned)
-    found = _alarms(list(tree_figures(tree, _attacked(tree, 2, other, 40_000, 6))))
+    found = _alarms(_tree(tree, _attacked(tree, 2, other, 40_000, 6)))
     assert {"lowest", "low"} <= found
 
 
@@ -98,7 +109,7 @@ def test_columns_without_a_node_are_not_judged(make_tree):
         for node in range(level.size)
     ]
     few = n * q - (n * q * (1 - q)) ** 0.5 - 0.5
-    figures = {name: observed for name, observed, _, _ in tree_figures(tree, rows)}
+    figures = {name: observed for name, observed, _, _ in _tree(tree, rows)}
     assert level.rows[0].width > level.size
     assert figures["low"] == sum(support < few for support in supports)
 
@@ -108,7 +119,7 @@ def test_a_mean_out_of_range(make_window):
     window = make_window(1.0)
     cells = np.full(64, 100)
     cells[32:] = 300
-    assert "outside" in _alarms(list(window_figures(window, TallyRow(12_800, cells))))
+    assert "outside" in _alarms(_window(window, TallyRow(12_800, cells)))
 
 
 def test_small_tallies_are_not_judged(make_tree, make_window):
@@ -116,9 +127,9 @@ def test_small_tallies_are_not_judged(make_tree, make_window):
     few = LEAST_REPORTS - 1
     rng = np.random.default_rng(7)
     window, tree = make_window(1.0), make_tree(1.0, 64)
-    assert not list(window_figures(window, sample_window(window, np.array([TOP]), few, rng)))
+    assert not list(_window(window, sample_window(window, np.array([TOP]), few, rng)))
     rows = sample_rows(tree, np.array([TOP]), np.array([few]), rng)
-    assert not list(tree_figures(tree, rows))
+    assert not list(_tree(tree, rows))
 
 
 @pytest.mark.parametrize(

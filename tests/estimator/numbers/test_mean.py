@@ -2,7 +2,6 @@
 
 import math
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,15 +11,12 @@ from tests.estimator.numbers.crowds import estimate_tree, window_rates
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
-from deniable_estimator.analyses.numbers.mean import (
-    MeanEstimate,
-    cell_points,
-    cells_mean,
-    level_noise,
-    window_mean,
+from deniable_estimator.analyses.numbers.base import MeanEstimate
+from deniable_estimator.analyses.numbers.hierarchical_histogram import (
+    HierarchicalHistogramAnalysis,
 )
 from deniable_estimator.analyses.numbers.scores import scores
+from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 CROWD = np.array([0, TOP // 3, TOP])
@@ -34,7 +30,7 @@ def test_the_smallest_window(make_window):
     window = make_window(1.0, 4)
     a = (math.e + 1) / (math.e - 1)
     assert window.scores() == pytest.approx([-a - 0.5, -a + 0.5, a - 0.5, a + 0.5], abs=1e-9)
-    levels, squares = level_noise(window)
+    levels, squares = SlidingWindowAnalysis(window).level_noise()
     assert levels.tolist() == [-1, 0, 1]
     assert squares - levels**2 == pytest.approx([a**2 - 3 / 4] * 3, abs=1e-8)
     assert mean_variance(window) == pytest.approx(4.18269, abs=1e-5)
@@ -56,8 +52,9 @@ def test_one_report_is_not_certain(make_window):
     window = make_window(1.0)
     cells = np.zeros(64, np.int64)
     cells[5] = 1
-    assert window_mean(window, TallyRow(1, cells)).variance > 4
-    nothing = window_mean(window, TallyRow(0, np.zeros(64, np.int64)), repeats=2.0)
+    mean = SlidingWindowAnalysis(window).mean
+    assert mean([TallyRow(1, cells)]).variance > 4
+    nothing = mean([TallyRow(0, np.zeros(64, np.int64))], repeats=2.0)
     assert (nothing.mean, nothing.variance) == (0.0, math.inf)
 
 
@@ -66,7 +63,8 @@ def test_bound_of_what_devices_keep(make_window):
     to levels adds a little."""
     window = make_window(2.0)
     rates = window_rates(window, CROWD, PARTS)
-    found = window_mean(window, TallyRow(10**8, np.round(rates * 10**8).astype(np.int64)), 2.0)
+    row = TallyRow(10**8, np.round(rates * 10**8).astype(np.int64))
+    found = SlidingWindowAnalysis(window).mean([row], 2.0)
     places = CROWD / TOP * 2 - 1
     spread = float(PARTS @ places**2 - (PARTS @ places) ** 2)
     assert spread <= found.kept <= spread + 0.01
@@ -78,7 +76,8 @@ def test_middles_of_whole_numbers(make_tree, high, exact):
     """A cell of whole numbers counts as their mean: itself, if each has a cell of its own."""
     numbers = NumberRange("0", high, integer=True)
     tree = make_tree(1.0, 16, numbers=numbers)
-    points, distance = cell_points(tree)
+    analysis = HierarchicalHistogramAnalysis(tree)
+    (points,), distance = analysis.points, analysis.rounding
     members = {}
     for number in range(int(high) + 1):
         members.setdefault(tree.cell(numbers.position(number)), []).append(number)
@@ -91,14 +90,14 @@ def test_middles_of_whole_numbers(make_tree, high, exact):
 def test_either_row_is_enough(make_tree):
     """Without reports in the mean's row the tree tells the mean, and the other way round."""
     tree = make_tree(1.0, 16, mean=True)
-    assert tree.mean is not None
     full = [TallyRow(10 * row.width, np.full(row.width, 10)) for row in tree.rows]
     none = [TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows]
     without = [*full[:-1], none[-1]]
-    mean = partial(HierarchicalHistogramAnalysis(tree).mean, repeats=1.0)
-    assert mean(without) == cells_mean(tree, estimate_tree(tree, without))
-    assert mean([*none[:-1], full[-1]]) == window_mean(tree.mean, full[-1])
-    assert math.isinf(mean(none).variance)
+    analysis = HierarchicalHistogramAnalysis(tree)
+    assert analysis.mean(without) == analysis.mean_of(estimate_tree(tree, without))
+    assert analysis.mean([*none[:-1], full[-1]]) == analysis.window.mean(full[-1:])
+    assert math.isinf(analysis.mean(none).variance)
+    assert 0 < analysis.mean(full).rounding == analysis.rounding < analysis.farthest
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.3, 2.0])
@@ -117,7 +116,7 @@ def test_noise_of_a_number(make_window, epsilon):
     """At any position it is the variance of the score under the exact likelihoods, and nowhere more
     than the worst one."""
     window = make_window(epsilon)
-    levels, squares = level_noise(window)
+    levels, squares = SlidingWindowAnalysis(window).level_noise()
     values = [Fraction(score) for score in window.scores()]
     worst = mean_variance(window)
     for position in (0, 1, 7_654_321, TOP // 3, TOP // 2, window.levels[3] + 5, TOP):

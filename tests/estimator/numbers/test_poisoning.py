@@ -6,16 +6,17 @@ from tests.estimator.numbers.crowds import distribution, estimate_tree, sample_c
 
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, SlidingWindowAnalysis
-from deniable_estimator.analyses.numbers.mean import cell_points, window_mean
+from deniable_estimator.analyses.numbers.hierarchical_histogram import (
+    HierarchicalHistogramAnalysis,
+)
 from deniable_estimator.analyses.numbers.poisoning import (
     Attack,
     flooded,
-    mean_pull,
     quantile_attack,
     row_pulls,
 )
 from deniable_estimator.analyses.numbers.scores import row_shares, scores
+from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 
 
 @pytest.mark.parametrize("side", [0, -1])
@@ -26,11 +27,12 @@ def test_attack_on_a_mean(make_window, side):
     row = sample_window(window, np.array([TOP // 3]), np.array([99_000]), rng)
     cells = row.cells.copy()
     cells[side] += 1000
-    honest = window_mean(window, row).mean
-    moved = window_mean(window, TallyRow(100_000, cells)).mean - honest
-    attack = SlidingWindowAnalysis(window).attack(honest, 0.01)
+    analysis = SlidingWindowAnalysis(window)
+    honest = analysis.mean([row]).mean
+    moved = analysis.mean([TallyRow(100_000, cells)]).mean - honest
+    attack = analysis.attack(honest, 0.01)
     assert moved == pytest.approx(attack.gain if side else -attack.loss)
-    assert mean_pull(window) == max(window.scores())
+    assert analysis.top_score == max(window.scores())
 
 
 def _flooded(tree, rows, weights, fakes, sign):
@@ -110,7 +112,7 @@ def test_attack_on_both_means(make_tree):
     fakes = round(total * 0.001)
     analysis = HierarchicalHistogramAnalysis(tree)
     honest, moved = analysis.mean(rows, 1.0).mean, []
-    found = scores(tree).of(cell_points(tree)[0][None])
+    found = scores(tree).of(analysis.points)
     columns = [int(each[0].argmax()) for each in found] + [tree.mean.columns - 1]
     for number, column in enumerate(columns):
         cells = rows[number].cells.copy()

@@ -20,7 +20,9 @@ from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.hierarchical_histogram import space_of
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
+from deniable_estimator.analyses.numbers.hierarchical_histogram import (
+    HierarchicalHistogramAnalysis,
+)
 from deniable_estimator.analyses.numbers.scores import ownership, row_shares, scores
 
 
@@ -68,7 +70,7 @@ def _chance(cells, orders, rates):
 def test_bias_and_variance_by_enumeration(make_tree, monkeypatch):
     """Over all tallies of 2 and 2 reports of a population, the estimate of every edge has no bias,
     and the variance from the counters is (n - 1) / n times the true one on average."""
-    monkeypatch.setattr("deniable_estimator.analyses.numbers.LEAST_ROW", 1)
+    monkeypatch.setattr("deniable_estimator.analyses.numbers.hierarchical_histogram.LEAST_ROW", 1)
     tree = make_tree(4.0, 16)
     shares = np.array([0.3, 0.0, 0.05, 0.15] + [0.0] * 10 + [0.1, 0.4])
     rates = [
@@ -91,7 +93,7 @@ def test_bias_and_variance_by_enumeration(make_tree, monkeypatch):
 
 def test_all_questions_agree(make_tree, striped, monkeypatch):
     """The curve, shares of ranges and any sums of shares are one estimate, with one covariance."""
-    monkeypatch.setattr("deniable_estimator.analyses.numbers.LEAST_ROW", 1)
+    monkeypatch.setattr("deniable_estimator.analyses.numbers.hierarchical_histogram.LEAST_ROW", 1)
     tree = make_tree(2.0, 64)
     found = estimate_tree(tree, striped(tree))
     questions = np.zeros((3, 64))

@@ -25,7 +25,6 @@ from deniable_estimator.asking.trend import trend
 from deniable_estimator.kinds.base import ChangeTest
 from deniable_estimator.kinds.pairs.pair import LEAST_FOR_TEST, PairAnswer
 from deniable_estimator.kinds.pairs.sentences import (
-    conditional_words,
     remarks,
     verdict_words,
 )
@@ -71,8 +70,10 @@ def test_too_few_of_a_value(scheme):
     """A conditional whose condition is below 3 standard errors is not a number anywhere."""
     table = np.array([[0.5, 0.48], [0.01, 0.005], [0.003, 0.002]])
     found = answered(scheme, 1000, table)
-    assert not found.conditionals["first"].known[2, 0]
-    assert "Too few have plan=team" in conditional_words(found, "first", 2, 0)
+    assert not found.conditionals[0].known[2, 0]
+    turned = found.seen_from("dark_mode")
+    assert turned.names == ("dark_mode", "plan")
+    np.testing.assert_array_equal(turned.shares.share.T, found.conditionals[1].share)
     row = found.to_dict()["cells"][4]
     assert row["values"] == {"plan": "team", "dark_mode": "true"}
     assert row["given_first"] == {"share": None, "low": None, "high": None, "too_few": True}

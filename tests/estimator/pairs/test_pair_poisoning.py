@@ -1,22 +1,17 @@
 """What fakes can do to a conditional share and to the test of independence: formulas against all
 reports there are, and against attacked tallies."""
 
-import itertools
 import math
 from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence, kernel
 from deniable_estimator.analyses.pairs.poisoning import (
     Fake,
-    faked_effect,
-    fakes_to_move,
     moved,
     worst_cells,
 )
@@ -63,34 +58,6 @@ def test_no_report_moves_a_conditional_further(shape, mechanism, fakes):
         assert (bounded | emptied).all()
 
 
-@settings(max_examples=100, deadline=None)
-@given(
-    st.sampled_from(SMALL),
-    st.floats(0.02, 0.9),
-    st.floats(0.05, 0.6),
-    st.floats(-0.5, 0.5).filter(lambda by: abs(by) > 1e-3),
-)
-def test_so_many_fakes_and_no_fewer(case, share, given_share, by):
-    """With the fraction that `fakes_to_move` says a conditional reaches its target, and with a
-    little less it does not."""
-    assume(0 <= share + by <= 1)
-    shape, mechanism = case
-    rows, columns = shape
-    fake = Fake.of(mechanism)
-    needed = fakes_to_move(share, given_share, by, fake, shape)
-    table = np.full(shape, (1 - given_share) / ((rows - 1) * columns))
-    table[0] = given_share * (1 - share) / (columns - 1)
-    table[0, 0] = given_share * share
-    assert needed is not None
-
-    def reached(fakes):
-        low, high = moved(table, fake, fakes)
-        return float(high[0, 0] - share if by > 0 else share - low[0, 0])
-
-    assert reached(min(1.0, needed * 1.001)) >= abs(by) * 0.999
-    assert reached(needed * 0.99) < abs(by)
-
-
 @pytest.mark.parametrize(("shape", "mechanism"), SMALL)
 def test_the_worst_report_is_the_worst(shape, mechanism):
     """With equally frequent values no report moves the test further than the one that is built."""
@@ -110,26 +77,3 @@ def test_the_kernel_is_the_test():
     weights = kernel(table.sum(axis=1), table.sum(axis=0), model)
     told = independence(table, model).statistic
     assert np.isclose(table.ravel() @ weights @ table.ravel(), told)
-
-
-@pytest.mark.parametrize("shape", [(2, 2), (2, 5), (3, 4), (5, 3)])
-@pytest.mark.parametrize("cells", [1, 2, 3, 4, 5, 6])
-def test_the_effect_of_cells_that_are_spread(shape, cells):
-    """Fakes whose cells fill rows and columns as evenly as can be bring the effect that is told,
-    also where they do not fill them alike."""
-    rows, columns = shape
-    if cells > rows * columns:
-        return
-    fake, fakes = Fake(3.0, -1.0, cells, 0.9), 0.02
-
-    def chi(places):
-        table = np.zeros(shape)
-        for place in places:
-            table[place] = 1
-        found = fake.table(table)
-        apart = found - found.mean(0) - found.mean(1, keepdims=True) + found.mean()
-        return math.sqrt(rows * columns * float((apart**2).sum()) / (min(shape) - 1))
-
-    every = itertools.combinations(itertools.product(range(rows), range(columns)), cells)
-    worst = fakes * fake.rate * max(map(chi, every))
-    assert math.isclose(faked_effect(*shape, fake, fakes), min(1.0, worst), abs_tol=1e-9)

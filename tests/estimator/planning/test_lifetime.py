@@ -68,9 +68,6 @@ def test_every_choice_keeps_within_the_lifetime(name, lifetime, years, turnover)
             made.windows, rel=1e-9
         )
         assert Fraction(each.life.epsilon) >= each.reports * Fraction(each.one.epsilon)
-        if each.like_one_epsilon is not None:
-            assert each.epsilon <= each.like_one_epsilon
-            assert each.like_one_epsilon <= max(lifetime, each.epsilon)
     assert made.best.relative == 1
     assert made.once.reports == 1
     assert made.once.epsilon == min(lifetime, 3)

@@ -1,5 +1,7 @@
 """A watch tells of a retention that falls."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from tests.estimator.retention.conftest import CHANGED, WEEKS
 from tests.estimator.watching.conftest import RenewedWatcher
@@ -8,6 +10,7 @@ from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.kinds.retention.crowd import Life, tallies_of
+from deniable_estimator.kinds.retention.words import RetentionKind
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.seen import WatchState
 
@@ -41,3 +44,11 @@ def test_a_watch_tells_of_a_fall_and_what_happened_before_it(registry, store, fi
     assert first == weeks[weeks.index(CHANGED) + 1]
     assert "retention after 1 week down" in text
     assert "Release 4.2" in text
+
+
+def test_the_leading_series_is_offered_first():
+    """Then others up to six, and those that are chosen, if the answer has them."""
+    names = ("new", "stayed", *(f"age {age}" for age in range(1, 9)))
+    answer = SimpleNamespace(series=SimpleNamespace(names=names), leading="age 1")
+    offered = RetentionKind().over_time(answer, ["age 8", "new", "nobody"])
+    assert offered == ["age 1", "new", "stayed", "age 2", "age 3", "age 4", "age 8"]

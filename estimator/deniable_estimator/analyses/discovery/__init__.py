@@ -9,7 +9,7 @@ the row of its last token counts it too, but has chosen it, if it was found in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.base import Analysis, Counts, Items, Support, sample_each_row
+from deniable_estimator.analyses.base import Analysis, Counts, Items, sample_each_row
 from deniable_estimator.analyses.discovery.prefix_tree import Supported, candidates, p_value
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
@@ -28,24 +28,27 @@ from deniable_estimator.statistics.significance import step_up
 class FoundHead:
     """A string as the rows count it."""
 
-    data: bytes
-    """Its first bytes."""
+    head: bytes
+    """Its first bytes, as the devices have them: UTF-8, cut to the declared length."""
     cut: bool
-    """Whether it fills the declared length."""
+    """Whether it fills the declared length, so that longer strings may be counted in it."""
 
     @property
     def level(self) -> int:
         """The first row in which all of its tokens are over."""
-        return len(self.data) // 2 if self.cut else len(self.data) // 2 + 1
+        return len(self.head) // 2 if self.cut else len(self.head) // 2 + 1
 
+    @property
     def text(self) -> str:
-        """As people read it: what is left of a letter that is cut is shown as \\xNN."""
-        return self.data.decode("utf-8", "backslashreplace")
+        """As people read it: what is left of a letter that is cut is shown as \\xNN. It was written
+        by a stranger: escape it wherever it is shown."""
+        return self.head.decode("utf-8", "backslashreplace")
 
     @property
     def name(self) -> str:
-        """What shares call it: one that is cut ends in dots, as another one may be as long."""
-        return self.text() + ("\N{HORIZONTAL ELLIPSIS}" if self.cut else "")
+        """What shares, addresses, charts and files of a trend call it: one that is cut ends in
+        dots, as another one may be as long."""
+        return self.text + ("\N{HORIZONTAL ELLIPSIS}" if self.cut else "")
 
 
 class DecodedRows:
@@ -86,21 +89,13 @@ class DecodedRows:
         """The reports that speak of a string, in the rows that do not choose it: its tokens are
         over there, so that its cell is the first of its window."""
         rows = range(head.level, self.mechanism.levels + 1)
-        counts = tuple(int(self.row(each)[self.mechanism.base(each, head.data)]) for each in rows)
+        counts = tuple(int(self.row(each)[self.mechanism.base(each, head.head)]) for each in rows)
         return Supported(counts, tuple(int(self.reports[each]) for each in rows))
 
     def tells(self, head: FoundHead) -> bool:
         """Whether a scheme of this length counts exactly this: another length cuts elsewhere."""
-        full = len(head.data) == 2 * self.mechanism.levels
-        return full if head.cut else len(head.data) < 2 * self.mechanism.levels
-
-    def support(self, heads: Sequence[FoundHead]) -> Support:
-        """The support of strings that it tells, shape (d,)."""
-        seen = [self.supported(each) for each in heads]
-        return Support(
-            np.array([each.count for each in seen], np.int64),
-            np.array([each.total for each in seen], np.int64),
-        )
+        full = len(head.head) == 2 * self.mechanism.levels
+        return full if head.cut else len(head.head) < 2 * self.mechanism.levels
 
 
 class PrefixTreeAnalysis(Analysis[PrefixTree]):

@@ -76,20 +76,22 @@ class Quantile(NamedTuple):
     outside: Literal["below", "above"] | None
     """Where the point lies if it is not in the range; it is then the end of the range."""
 
-    def in_units(self, numbers: NumberRange) -> tuple[float, float | None, float | None]:
-        """(point, low, high) as numbers. Of whole numbers, `high` is the largest one inside."""
+    def in_units(self, numbers: NumberRange) -> tuple[float, float, float]:
+        """(point, low, high) as numbers, infinite without a limit. Of whole numbers, `high` is the
+        largest one inside."""
+        low = -math.inf if self.low is None else numbers.value(self.low)
+        high = math.inf if self.high is None else numbers.value(self.high)
         if not numbers.integer:
-            low = None if self.low is None else numbers.value(self.low)
-            high = None if self.high is None else numbers.value(self.high)
             return numbers.value(self.point), low, high
         # An edge at a whole number is up to one position below it.
         step = float(numbers.span) / (1 << 29)
-        low = None if self.low is None else float(math.ceil(numbers.value(self.low) - step))
         point = float(math.floor(numbers.value(self.point) + step))
-        if self.high is None:
-            return point, low, None
-        # What lies below `low` is told as `low`, so the interval reaches to there.
-        return point, low, max(point, math.ceil(numbers.value(self.high) - step) - 1.0)
+        if self.low is not None:
+            low = float(math.ceil(low - step))
+        if self.high is not None:
+            # What lies below `low` is told as `low`, so the interval reaches to there.
+            high = max(point, math.ceil(high - step) - 1.0)
+        return point, low, high
 
 
 @dataclass(frozen=True, eq=False)

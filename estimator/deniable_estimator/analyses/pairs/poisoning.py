@@ -93,24 +93,6 @@ def moved(table: FloatArray, fake: Fake, fakes: float) -> tuple[FloatArray, Floa
     return np.where(given > 0, low, math.nan), np.where(given > 0, high, math.nan)
 
 
-def fakes_to_move(
-    share: float, given: float, by: float, fake: Fake, shape: tuple[int, int]
-) -> float | None:
-    """The smallest fraction of fakes that moves a conditional share by so much, up or, if `by` is
-    negative, down; `given` is the share of the devices with its condition.
-
-    None if no fraction does.
-    """
-    target = share + by
-    found = []
-    for cell, row in _corners(fake, *shape):
-        pulled = cell - target * row  # of N - target D, which honest reports leave at -by D
-        apart = pulled + by * given
-        if apart != 0 and 0 < (b := by * given / apart) <= 1 and (1 - b) * given + b * row > 0:
-            found.append(b / fake.rate)
-    return min(found, default=None)
-
-
 def _corners(fake: Fake, rows: int, columns: int) -> list[tuple[float, float]]:
     """What the extreme reports show of a cell and of its row: with the cell or without it, and with
     as few or as many others of the row as there can be."""
@@ -149,21 +131,6 @@ def fakes_to_reject(
     freedom = (len(rows) - 1) * (len(columns) - 1)
     needed = math.sqrt(_noncentrality(freedom, level) / float(shown @ weights @ shown))
     return min(1.0, needed / fake.rate)
-
-
-def faked_effect(rows: int, columns: int, fake: Fake, fakes: float) -> float:
-    """The Cramer's V that a fraction of fakes brings to independent lists of equally frequent
-    values: they spread their cells evenly over the rows and the columns."""
-    size, k = rows * columns, fake.cells
-    spread = k - _squares(k, rows) / columns - _squares(k, columns) / rows + k**2 / size
-    phi2 = (fakes * fake.rate * (fake.inside - fake.outside)) ** 2 * spread * size
-    return min(1.0, math.sqrt(phi2 / (min(rows, columns) - 1)))
-
-
-def _squares(total: int, parts: int) -> int:
-    """The sum of the squares of so many whole numbers, as equal as possible, that add up to it."""
-    each, more = divmod(total, parts)
-    return parts * each**2 + more * (2 * each + 1)
 
 
 def _noncentrality(freedom: int, level: float) -> float:

@@ -49,16 +49,9 @@ COLUMNS = ("text", "cut", "share", "std_error", "low", "high", "p_value", "follo
 
 
 @dataclass(frozen=True, slots=True)
-class Find:
+class Find(FoundHead):
     """One string that occurs. Shares are fractions of 1, unbiased and unclipped."""
 
-    text: str
-    """The string; of one that is cut, its first bytes, with those of a letter that is cut as
-    \\xNN. It was written by a stranger: escape it wherever it is shown."""
-    head: bytes
-    """The same as the devices have it: UTF-8, cut to the declared length."""
-    cut: bool
-    """Whether it fills the declared length, so that longer strings may be counted in it."""
     share: float
     std_error: float
     low: float
@@ -67,11 +60,6 @@ class Find:
     """That no device has it, from reports that did not choose it."""
     followed: tuple[str, ...] = ()
     """The metrics that have it in their list."""
-
-    @property
-    def name(self) -> str:
-        """What shares, addresses, charts and files of a trend call it."""
-        return FoundHead(self.head, self.cut).name
 
 
 class Explained(NamedTuple):
@@ -225,18 +213,14 @@ def find_strings(
             values[head] = min(value, values.get(head, 1.0))
         before += each.mechanism.levels + 1
     whole, heads = _shares(decoded, list(values), level), {head.name: head for head in values}
-    every: list[Find] = []
-    if whole is not None:
-        for at in np.argsort(-whole.share, kind="stable").tolist():
-            head = heads[whole.values[at]]
-            columns = whole.share, whole.std_error, whole.low, whole.high
-            share, error, low, high = (column.item(at) for column in columns)
-            named = head.text(), head.data, head.cut
-            every.append(Find(*named, share, error, low, high, values[head]))
+    every = []
+    for name, share, error, low, high in whole.series.lines() if whole is not None else ():
+        head = heads[name]
+        every.append(Find(head.head, head.cut, share, error, low, high, values[head]))
+    every.sort(key=lambda each: -each.share)
     kept = [each for each in every if not rule.denies(each.text)]
     finds = [each for each in kept if each.share >= rule.minimum_share]
-    shown = [FoundHead(each.head, each.cut) for each in finds]
-    shares = _shares(decoded, shown, level)
+    shares = _shares(decoded, finds, level)
     cut = -NormalDist().inv_cdf(max(1e-300, *values.values())) if values else None
     basis = Basis.merged([part.basis for part, _ in decoded] or [parts[0].basis])
     notes = shares.notes if shares is not None else ()
@@ -244,7 +228,7 @@ def find_strings(
         **vars_of(basis),
         level=level,
         finds=tuple(finds),
-        explained=explained_by(_shares(decoded, _apart(shown), level), cut),
+        explained=explained_by(_shares(decoded, _apart(finds), level), cut),
         withheld=_withheld(_shares(decoded, [FoundHead(b"", False)], level)),
         minimum_share=rule.minimum_share,
         below=len(kept) - len(finds),
@@ -270,7 +254,7 @@ def _apart(heads: Sequence[FoundHead]) -> list[FoundHead]:
     return [
         each
         for each in heads
-        if not any(cut != each and each.data.startswith(cut.data) for cut in cuts)
+        if not any(cut != each and each.head.startswith(cut.head) for cut in cuts)
     ]
 
 
@@ -313,10 +297,11 @@ def _shares(
 def _shares_of_one(
     part: Part, decoded: DecodedRows, heads: Sequence[FoundHead], level: float
 ) -> Shares:
-    channel, support = decoded.mechanism.channel, decoded.support(heads)
+    channel, seen = decoded.mechanism.channel, [decoded.supported(each) for each in heads]
+    counts, reports = np.array([(each.count, each.total) for each in seen]).T
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = debias(support.counts, support.reports, channel.p, channel.q)
-    noise = Noise.of(channel.p, channel.q, support.reports, len(heads)).turned(np.atleast_2d)
+        share = debias(counts, reports, channel.p, channel.q)
+    noise = Noise.of(channel.p, channel.q, reports, len(heads)).turned(np.atleast_2d)
     # The same devices report again: they are the same sample of all devices.
     kept = decoded.channel.kept_noise([part.tally.reports], [part.repeats])
     noise = replace(noise, kept=kept)
@@ -324,7 +309,7 @@ def _shares_of_one(
         [part.basis],
         tuple(head.name for head in heads),
         Finding.of(share, noise),
-        decoded.channel.exposure(share, part.tally.reports / np.maximum(support.reports, 1)),
+        decoded.channel.exposure(share, part.tally.reports / np.maximum(reports, 1)),
         [_figures(part, decoded)],
         level,
         complete=False,

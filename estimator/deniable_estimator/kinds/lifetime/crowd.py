@@ -14,7 +14,6 @@ and so are those that report.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -24,7 +23,6 @@ import numpy as np
 
 from deniable.protocol.mechanisms import (
     AUTO,
-    MAX_EPSILON,
     MAX_MEMO_EPSILON,
     Mechanism,
     Memoizing,
@@ -38,9 +36,9 @@ from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
     Split,
     declared,
-    report_variance,
     split_of,
 )
+from deniable_estimator.forecasting.number_forecast import Z
 from deniable_estimator.inputs import Asked
 from deniable_estimator.kinds.numbers.plan import in_units
 from deniable_estimator.kinds.shares.plan import lasting_error
@@ -49,45 +47,26 @@ from deniable_estimator.planning.words import SALT
 from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.statistics.intervals import FloatArray
 
-_Z = 1.959963984540054
-"""Of a 95% interval."""
-
-_STEPS = 100
-"""Steps of epsilon from one whole number to the next, in searches."""
-
 Question: TypeAlias = Literal["share", "mean", "distribution"]
 """What the widths are about: one value's share, a mean, or the share below a limit."""
 
 
 @dataclass(frozen=True)
-class LifetimeChoice:
-    """One division of the lifetime epsilon."""
+class LifetimeChoice(Split):
+    """One division of the lifetime epsilon, and what the crowd tells with it."""
 
-    reports: int
-    """That a device may send."""
-    epsilon: float
-    """Of each, as the registry would declare it."""
-    exact_epsilon: float
-    """In force, rounded up."""
-    mechanism: str
     sample_rate: float
     """With which the reports last for the planned years, on average."""
     advised: bool
     """Whether one report stays within the largest epsilon that is advised."""
-    noise: float
-    """The variance that one report's noise leaves (`forecasting.lifetime_split`)."""
-    spread: float
-    """The same of the choice of devices."""
     window_reports: float
     """Of an average window of these years."""
     window_variance: float
     half_width: float
     """Of the 95% interval in such a window: of the share (1 is all devices) or of the mean, in its
     unit or, on a logarithmic scale, as a part of it."""
-    information: float
-    """Over all windows: the reports of one place in the crowd, divided by the variance of one."""
     relative: float
-    """The same, divided by that of the best choice."""
+    """Its information, divided by that of the best choice."""
     left_after_years: tuple[float, ...]
     """The share of the devices with reports left after 1, 2, ... years, and at the end."""
     left_at_last: float
@@ -98,9 +77,6 @@ class LifetimeChoice:
     """After all reports of a device."""
     staying_half_width: float
     """For a trait that stays, with all reports of as many devices: the 95% interval's."""
-    like_one_epsilon: float | None
-    """For a trait that stays: the epsilon with which one report has as little noise as all of these
-    together; None if above what one report may have."""
 
 
 @dataclass(frozen=True)
@@ -194,31 +170,22 @@ class LifetimeCrowd:
         return split_of(self.design, epsilon, reports, self.sent, share=self.share)
 
     def choice(self, split: Split, best: float) -> LifetimeChoice:
-        reports, variance = split.reports, split.variance
-        left = self.left(reports)
+        reports, left = split.reports, self.left(split.reports)
         window_reports = self.devices * self.sent(reports) / self.windows
+        window_variance = split.variance / window_reports
         return LifetimeChoice(
-            reports=reports,
-            epsilon=split.epsilon,
-            exact_epsilon=split.exact_epsilon,
-            mechanism=split.mechanism,
+            **vars(split),
             sample_rate=self.rate(reports),
             advised=split.epsilon <= MOST_EPSILON,
-            noise=variance.noise,
-            spread=variance.spread,
             window_reports=window_reports,
-            window_variance=variance.total / window_reports,
-            half_width=self.width(variance.total / window_reports),
-            information=split.information,
+            window_variance=window_variance,
+            half_width=self.width(window_variance),
             relative=split.information / best,
             left_after_years=tuple(float(left[each]) for each in self.marks),
             left_at_last=lasting_budget(reports, self.rate(reports), self.turnover),
             one=Bound.of(split.exact_epsilon),
             life=Bound.of(reports * Fraction(split.exact_epsilon)),
-            staying_half_width=self.width(
-                (variance.noise / reports + variance.spread) / self.devices
-            ),
-            like_one_epsilon=self._like_one(split),
+            staying_half_width=self.width((split.noise / reports + split.spread) / self.devices),
         )
 
     def remembered(self) -> Remembered | None:
@@ -234,14 +201,14 @@ class LifetimeCrowd:
             Bound.of(made.epsilon),
             Bound.of(made.lifetime_epsilon),
             Bound.of(made.fresh_epsilon),
-            _Z * std_error(made, self.share, self.devices),
-            _Z * lasting_error(made, self.share, self.devices),
+            Z * std_error(made, self.share, self.devices),
+            Z * lasting_error(made, self.share, self.devices),
         )
 
     def width(self, variance: float) -> float:
         """Half of the 95% interval that a variance leaves; of a mean in its unit, or on a
         logarithmic scale as a part of it."""
-        width = _Z * math.sqrt(variance)
+        width = Z * math.sqrt(variance)
         if not isinstance(self.domain, Number) or self.question != "mean":
             return width
         return in_units(self.domain.range, width)
@@ -252,16 +219,3 @@ class LifetimeCrowd:
             return message("{width} points", width=SHARES.text(width, width))
         unit = SHARES if self.domain.range.scale == "log" else NumberUnit(self.domain.unit)
         return unit.full(width, width)
-
-    def _like_one(self, split: Split) -> float | None:
-        wanted = split.variance.noise / split.reports
-        low, high = math.floor(split.epsilon * _STEPS), round(MAX_EPSILON * _STEPS)
-
-        def enough(steps: int) -> bool:
-            return report_variance(self.design(steps / _STEPS), self.share).noise <= wanted
-
-        if split.reports == 1:
-            return split.epsilon
-        if not enough(high):
-            return None
-        return bisect_left(range(high), True, low + 1, high, key=enough) / _STEPS

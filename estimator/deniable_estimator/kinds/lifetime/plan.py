@@ -293,20 +293,6 @@ def _facts(made: Choices, crowd: LifetimeCrowd) -> Iterator[Fact]:
             life=factor(once.life),
         ),
     )
-    if best.reports > 1 and best.like_one_epsilon is not None:
-        yield Fact(
-            "best_staying_half_width",
-            message("The same trait, reported more often"),
-            best.staying_half_width,
-            _within(crowd, best.staying_half_width),
-            message(
-                "{division}: together they have as little noise as one report with epsilon "
-                "{one:g}, but cost {lifetime:g}",
-                division=_division(best),
-                one=best.like_one_epsilon,
-                lifetime=best.epsilon * best.reports,
-            ),
-        )
     if memory is not None:
         yield Fact(
             "memory",

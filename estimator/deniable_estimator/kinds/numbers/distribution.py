@@ -18,7 +18,7 @@ import numpy as np
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.types.number import Number
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers import HistogramAnalysis
+from deniable_estimator.analyses.numbers.base import HistogramAnalysis
 from deniable_estimator.analyses.numbers.cell_sums import combine_sums, sum_weights
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
@@ -98,7 +98,7 @@ class Distribution(Mean):
     @cached_property
     def series(self) -> Series:
         """Quantiles, then the mean; on a logarithmic scale the geometric mean."""
-        rows = [self._in_units(each) for each in self.quantiles]
+        rows = [each.in_units(self.range) for each in self.quantiles]
         names = [f"p{round(100 * each.p)}" for each in self.quantiles]
         low, high = self.mean.interval(self.level)
         rows.append((self.mean.number, low, high))
@@ -181,9 +181,9 @@ class Distribution(Mean):
         if self.alike(before):
             for name, quantile in zip(names, self.quantiles, strict=False):
                 p_values[name] = before.found.p_value_of_change(self.found, quantile.p)
-        apart = self.mean.value - before.mean.value
-        error = math.sqrt(self.mean.variance + before.mean.variance)
-        slack = self.mean.rounding + before.mean.rounding
+        apart = self.mean.found.mean - before.mean.found.mean
+        error = math.sqrt(self.mean.found.variance + before.mean.found.variance)
+        slack = self.mean.found.rounding + before.mean.found.rounding
         if self.mean.log == before.mean.log:
             score = max(0.0, abs(apart) - slack) / error if error > 0 else 0.0
             p_values[names[-1]] = normal_tails(score) if math.isfinite(score) else 1.0
@@ -215,10 +215,6 @@ class Distribution(Mean):
     def _edges(self) -> tuple[FloatArray, ...]:
         found = self.cells
         return found.ends[:-1], found.below, found.std_error, found.low, found.high
-
-    def _in_units(self, quantile: Quantile) -> tuple[float, float, float]:
-        point, low, high = quantile.in_units(self.range)
-        return point, -math.inf if low is None else low, math.inf if high is None else high
 
 
 def series_names(kind: Number) -> tuple[str, ...]:

@@ -13,8 +13,7 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers import NumberAnalysis
-from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
+from deniable_estimator.analyses.numbers.base import EVEN_SPREAD, MeanEstimate, NumberAnalysis
 from deniable_estimator.document.units import NumberUnit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer, Series
@@ -40,13 +39,8 @@ def number_analysis(part: Part) -> NumberAnalysis[Any]:
 class MeanInUnits:
     """A mean on the scale of its range: in the unit, or in logarithms of it."""
 
-    value: float
-    """NaN without reports."""
-    variance: float
-    rounding: float
-    """By how much the cells of a distribution can move it at most."""
-    spread: float
-    """A bound of the variance of the numbers over devices."""
+    found: MeanEstimate
+    """On that scale; NaN without reports."""
     planned: float
     """The variance of one report, as planned before any."""
     gain: float
@@ -58,13 +52,18 @@ class MeanInUnits:
     def of(cls, analysis: NumberAnalysis[Any], found: MeanEstimate) -> MeanInUnits:
         """That of one scheme."""
         mechanism = analysis.mechanism
-        start, half = _axis(mechanism.range)
+        start, half = axis_of(mechanism.range)
         attack = analysis.attack(found.mean, FAKES)
+        mean = start + half * (1 + found.mean) if found.reports else math.nan
+        scaled = replace(
+            found,
+            mean=mean,
+            noise=half**2 * found.noise,
+            kept=half**2 * found.kept,
+            rounding=half * found.rounding,
+        )
         return cls(
-            start + half * (1 + found.mean) if found.reports else math.nan,
-            half**2 * found.variance if found.reports else math.inf,
-            half * found.rounding,
-            half**2 * found.kept,
+            scaled,
             half**2 * (analysis.planned_mean() + EVEN_SPREAD),
             half * attack.gain,
             half * attack.loss,
@@ -73,11 +72,9 @@ class MeanInUnits:
 
     def interval(self, level: float) -> tuple[float, float]:
         """The ends in the unit."""
-        if not math.isfinite(self.variance):
+        if not math.isfinite(self.found.variance):
             return -math.inf, math.inf
-        # As `MeanEstimate.interval`, on the scale of the unit.
-        alike = MeanEstimate(self.value, self.variance, 1, rounding=self.rounding)
-        low, high = alike.interval(level)
+        low, high = self.found.interval(level)
         return self.in_unit(low), self.in_unit(high)
 
     @property
@@ -88,14 +85,14 @@ class MeanInUnits:
     @property
     def number(self) -> float:
         """The mean in the unit."""
-        return self.in_unit(self.value)
+        return self.in_unit(self.found.mean)
 
     @property
     def std_error(self) -> float:
         """In the unit; of a geometric mean to first order."""
-        if not math.isfinite(self.variance):
+        if not math.isfinite(self.found.variance):
             return math.nan
-        error = math.sqrt(self.variance)
+        error = self.found.std_error
         return error * self.number if self.log else error
 
     def most(self, fakes: float) -> float:
@@ -105,7 +102,7 @@ class MeanInUnits:
     def reach(self, fakes: float) -> tuple[float, float]:
         """Between which numbers so many fakes could put it, in the unit."""
         part = fakes / FAKES
-        ends = self.value - self.loss * part, self.value + self.gain * part
+        ends = self.found.mean - self.loss * part, self.found.mean + self.gain * part
         return self.in_unit(ends[0]), self.in_unit(ends[1])
 
     def in_unit(self, x: float) -> float:
@@ -136,16 +133,20 @@ class MeanInUnits:
         weight /= weight.sum()
         matrix = overlap(participations)
         same = float(together(participations, weight[:, None], matrix)[0])
-        spread = max(each.spread for each in parts)
+        found = [each.found for each in parts]
 
         def total(numbers: Sequence[float], power: int = 1) -> float:
             return float(np.array(numbers) @ weight**power)
 
         return MeanInUnits(
-            total([each.value for each in parts]),
-            total([each.variance for each in parts], 2) + same * spread,
-            total([each.rounding for each in parts]),
-            spread,
+            MeanEstimate(
+                total([each.mean for each in found]),
+                total([each.variance for each in found], 2),
+                sum(each.reports for each in found),
+                same,
+                max(each.kept for each in found),
+                total([each.rounding for each in found]),
+            ),
             1 / float(np.sum(1 / np.array([each.planned for each in parts]))),
             max(each.gain for each in parts),
             max(each.loss for each in parts),
@@ -153,7 +154,7 @@ class MeanInUnits:
         )
 
 
-def _axis(numbers: NumberRange) -> tuple[float, float]:
+def axis_of(numbers: NumberRange) -> tuple[float, float]:
     """Where the range begins on its scale, and half of its extent."""
     if numbers.scale == "log":
         start, end = math.log(numbers.start), math.log(numbers.end)

@@ -22,24 +22,22 @@ from typing import Any, NamedTuple
 
 from deniable import SchemeError
 from deniable.protocol.mechanisms import AUTO
-from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import NumberRange, number_text
-from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.types.number import QUESTIONS, Number
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, NumberAnalysis
-from deniable_estimator.analyses.numbers.mean import (
+from deniable_estimator.analyses.numbers.base import (
     EVEN_SPREAD,
+    HistogramAnalysis,
     MeanEstimate,
-    cell_points,
-    tree_share_of_both,
+    NumberAnalysis,
 )
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.document.units import SHARES, NumberUnit, Unit
 from deniable_estimator.forecasting.detection import first
-from deniable_estimator.forecasting.number_forecast import QUANTILES, Z, extent
+from deniable_estimator.forecasting.number_forecast import QUANTILES, Z
 from deniable_estimator.inputs import Asked, InputError
-from deniable_estimator.messages import counted, message
+from deniable_estimator.kinds.numbers.mean import axis_of
+from deniable_estimator.messages import message
 from deniable_estimator.planning import words
 from deniable_estimator.planning.inputs import Planned
 
@@ -102,21 +100,16 @@ def planned(asked: Asked) -> Planned:
         chosen = kind.design(asked["mechanism"], words.SALT, epsilon)
     except SchemeError as error:
         raise InputError("low", str(error)) from error
-    assert isinstance(chosen, (SlidingWindow, HierarchicalHistogram))
     analysis = analysis_of(chosen)
     assert isinstance(analysis, NumberAnalysis)
-    noise, rounding = analysis.planned_mean(), 0.0
     quantiles: tuple[QuantilePlan, ...] = ()
     below_limit: tuple[Fact, ...] = ()
-    usable = Z * math.sqrt(noise / crowd.reports) < 1
-    if isinstance(chosen, HierarchicalHistogram):
-        rounding = cell_points(chosen)[1]
-        if chosen.mean is not None:
-            rounding *= tree_share_of_both(chosen)
-        quantiles = tuple(_quantiles(chosen.edge_variance, crowd))
+    usable = Z * math.sqrt(analysis.planned_mean() / crowd.reports) < 1
+    if isinstance(analysis, HistogramAnalysis):
+        quantiles = tuple(_quantiles(analysis.mechanism.edge_variance, crowd))
         usable = quantiles[0].low is not None
-        below_limit = tuple(_limit_facts(chosen, crowd))
-    mean = _mean(analysis, noise, rounding, crowd)
+        below_limit = tuple(_limit_facts(analysis, crowd))
+    mean = _mean(analysis, crowd)
     unit = SHARES if asked["scale"] == "log" else NumberUnit(asked["unit"])
     reason = "named by you"
     if asked["mechanism"] == AUTO:
@@ -144,7 +137,7 @@ def planned(asked: Asked) -> Planned:
             *words.cost_facts(chosen, reason),
         ),
         (_frame(quantiles),) if quantiles else (),
-        notes=(*crowd.notes, *_too_few(quantiles)),
+        notes=crowd.notes,
         snippet=crowd.snippet("my_metric", *_lines(asked)),
         about={
             **{name: asked[name] for name in ("low", "high", "scale", "integer", "unit", "ask")},
@@ -202,19 +195,15 @@ def _range(asked: Asked) -> str:
 
 def in_units(numbers: NumberRange, width: float) -> float:
     """A width between -1 and 1 in the unit; on a logarithmic scale as a part of the mean."""
-    width *= extent(numbers) / 2
+    width *= axis_of(numbers)[1]
     return math.expm1(min(width, 700)) if numbers.scale == "log" else width
 
 
-def _mean(
-    analysis: NumberAnalysis[Any],
-    noise: float,
-    rounding: float,
-    crowd: words.PlannedCrowd,
-) -> MeanPlan:
+def _mean(analysis: NumberAnalysis[Any], crowd: words.PlannedCrowd) -> MeanPlan:
     """Between -1 and 1 first, then in the unit, or as a part of a geometric mean."""
+    noise, rounding = analysis.planned_mean(), analysis.rounding
     numbers, desired = analysis.mechanism.range, crowd.asked["half_width"]
-    log, half = numbers.scale == "log", extent(numbers) / 2
+    log, half = numbers.scale == "log", axis_of(numbers)[1]
     if desired is None:
         desired = _GOOD_FACTOR if log else 2 * half / _GOOD
     needed = _reports(noise, rounding, (math.log1p(desired) if log else desired) / half)
@@ -274,18 +263,6 @@ def _verdict(quantiles: Sequence[QuantilePlan], width: str, *, usable: bool) -> 
     return Note(message("The mean is known to ±{width}.", width=width), "good")
 
 
-def _too_few(quantiles: Sequence[QuantilePlan]) -> Iterator[Note]:
-    for each in quantiles:
-        if not each.promised:
-            told = counted(
-                "p{percent:g} has no useful interval below {count:,} device.",
-                "p{percent:g} has no useful interval below {count:,} devices.",
-                each.devices_to_promise,
-                percent=100 * each.p,
-            )
-            yield Note(told, "warn")
-
-
 def _mean_facts(mean: MeanPlan, unit: Unit) -> Iterator[Fact]:
     error, half_width, rounding, desired = (
         unit.full(width, width)
@@ -313,9 +290,9 @@ def _mean_facts(mean: MeanPlan, unit: Unit) -> Iterator[Fact]:
     )
 
 
-def _limit_facts(chosen: HierarchicalHistogram, crowd: words.PlannedCrowd) -> Iterator[Fact]:
+def _limit_facts(analysis: HistogramAnalysis[Any], crowd: words.PlannedCrowd) -> Iterator[Fact]:
     """How well the share below a limit is known, and what fakes could add to it."""
-    width = Z * math.sqrt((chosen.edge_variance + 0.25) / crowd.reports)
+    width = Z * math.sqrt((analysis.mechanism.edge_variance + 0.25) / crowd.reports)
     yield Fact(
         "share_half_width",
         message("Share below a limit"),
@@ -324,7 +301,7 @@ def _limit_facts(chosen: HierarchicalHistogram, crowd: words.PlannedCrowd) -> It
         message("half of its 95% interval, on average over the range"),
     )
     yield crowd.fakes_fact(
-        HierarchicalHistogramAnalysis(chosen).curve_attack(crowd.fakes).gain,
+        analysis.curve_attack(crowd.fakes).gain,
         message("that they could add to the share below a limit"),
         "fakes_share",
     )

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
+from deniable_estimator.analyses.numbers.base import HistogramAnalysis
 from deniable_estimator.analyses.numbers.distribution import RangeShare
+from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.kinds.base import Answer
@@ -211,10 +212,6 @@ class DistributionKind(Kind[Distribution]):
         chart = histogram_chart(answer, height=_CARD_HEIGHT, limit=_CARD_BARS)
         return Card(chart, name=message("Median"), blank=not chart.marks.rows[0].known)
 
-    def over_time(self, answer: Distribution, chosen: Sequence[str]) -> list[str]:
-        """Each quantile, and the mean."""
-        return list(answer.series.names)
-
 
 def _curve(answer: Distribution, shown: Shown) -> Picture:
     told = message(
@@ -336,6 +333,3 @@ class MeanKind(Kind[Mean]):
 
     def card(self, answer: Mean) -> Card:
         return Card(scale_chart(answer))
-
-    def over_time(self, answer: Mean, chosen: Sequence[str]) -> list[str]:
-        return [answer.leading]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,18 @@ _APART = ("shrunken", "residual", "residual_std_error", "residual_p", "carries")
 LEAST_FOR_TEST = 300
 """With fewer reports the test of independence is not known to keep its level."""
 
-Given: TypeAlias = Literal["first", "second"]
-"""Which of the two lists a conditional share is given."""
+
+class Side(NamedTuple):
+    """A pair seen from one of its lists: a row is a value of it, a column one of the other."""
+
+    names: tuple[str, str]
+    """The list whose values are given, and the other one."""
+    margins: tuple[Shares, Shares]
+    table: FloatArray
+    shares: Conditionals
+    """Of the devices with the value of a row, the shares of the columns."""
+    residuals: Residuals | None
+    carries: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,13 +101,11 @@ class PairAnswer(Answer):
         if self.fake is None:
             return math.nan
         most = math.nan
-        for given, found in self.conditionals.items():
-            turned = given == "second"
-            ends = moved(self.table.T if turned else self.table, self.fake, self.fakes)
-            low, high = (each.T if turned else each for each in ends)
-            share = np.clip(found.share, 0.0, 1.0)
+        for side in self.sides:
+            low, high = moved(side.table, self.fake, self.fakes)
+            share = np.clip(side.shares.share, 0.0, 1.0)
             up, down = np.minimum(high, 1.0) - share, share - np.maximum(low, 0.0)
-            shown = np.maximum(up, down)[found.known]
+            shown = np.maximum(up, down)[side.shares.known]
             most = float(np.fmax(most, shown.max())) if shown.size else most
         return most
 
@@ -121,18 +129,31 @@ class PairAnswer(Answer):
         return self.joint.share.reshape(self.shape)
 
     @cached_property
-    def conditionals(self) -> dict[Given, Conditionals]:
-        """For "first": of the devices with the value of a row, the shares of the columns. For
-        "second": of the devices with the value of a column, the shares of the rows."""
+    def sides(self) -> tuple[Side, Side]:
+        """It seen from its first list, and from its second."""
+        (first, second), (one, two), apart = self.names, self.margins, self.residuals
+        turned = apart and Residuals(*(each.T for each in apart))
+        table, carries = self.table, self.carries
+        return (
+            Side(self.names, self.margins, table, self._given(table), apart, carries),
+            Side((second, first), (two, one), table.T, self._given(table.T), turned, carries.T),
+        )
+
+    def seen_from(self, metric: str | None) -> Side:
+        """It seen from the list of this metric; from the first if it is not said."""
+        return self.sides[metric == self.names[1]]
+
+    @property
+    def conditionals(self) -> tuple[Conditionals, Conditionals]:
+        """The shares given the first list, and given the second, both in the shape of the table."""
+        first, second = self.sides
+        return first.shares, second.shares.turned()
+
+    def _given(self, table: FloatArray) -> Conditionals:
         if self.covariance is None:
-            unknown = np.full(self.shape, math.nan)
-            none = Conditionals(*(unknown,) * 4, np.zeros(self.shape, np.bool_))
-            return {"first": none, "second": none}
-        turned = conditionals(self.table.T, self.covariance, self.level)
-        return {
-            "first": conditionals(self.table, self.covariance, self.level),
-            "second": turned.turned(),
-        }
+            unknown = np.full(table.shape, math.nan)
+            return Conditionals(*(unknown,) * 4, np.zeros(table.shape, np.bool_))
+        return conditionals(table, self.covariance, self.level)
 
     @property
     def _tested(self) -> Covariance | None:
@@ -199,18 +220,18 @@ class PairAnswer(Answer):
     def leading(self) -> str:
         """How often the largest value of the second list occurs with the largest of the first; of
         a boolean, how often it is true."""
-        row, column = (
-            "true" if margin.boolean else margin.values[int(margin.share.argmax())]
-            for margin in self.margins
+        first, second = (
+            f"{name}={'true' if margin.boolean else margin.values[int(margin.share.argmax())]}"
+            for name, margin in zip(self.names, self.margins, strict=True)
         )
         turned = self.margins[0].boolean and not self.margins[1].boolean
-        return _conditional(self.names, "second" if turned else "first", row, column)
+        return f"{first} given {second}" if turned else f"{second} given {first}"
 
     @cached_property
     def series(self) -> Series:
         """The conditionals given the first list, those given the second, and both margins."""
         parts: list[tuple[FloatArray, ...]] = []
-        for found in self.conditionals.values():
+        for found in self.conditionals:
             numbers = (found.share, found.std_error, found.low, found.high)
             parts.append(tuple(np.where(found.known, each, math.nan).ravel() for each in numbers))
         for margin in self.margins:
@@ -333,7 +354,7 @@ class PairAnswer(Answer):
                 ),
                 ~each.known.ravel(),
             )
-            for each in self.conditionals.values()
+            for each in self.conditionals
         ]
         return zip(
             product(*(each.values for each in self.margins)),
@@ -353,18 +374,14 @@ def pair_series(kind: Pair) -> tuple[str, ...]:
 def names_of_series(
     names: tuple[str, str], values: tuple[tuple[str, ...], tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """What the series are called: each cell given the first list, each given the second, and each
-    value of both lists."""
-    cells = [(row, column) for row in values[0] for column in values[1]]
-    sides: tuple[Given, Given] = ("first", "second")
-    return (
-        *(_conditional(names, given, *cell) for given in sides for cell in cells),
-        *(f"{name}={value}" for name, each in zip(names, values, strict=True) for value in each),
+    """What the series are called: each cell given the first list ("dark_mode=true given
+    plan=free"), each given the second, and each value of both lists."""
+    first, second = (
+        [f"{name}={value}" for value in each] for name, each in zip(names, values, strict=True)
     )
-
-
-def _conditional(names: tuple[str, str], given: Given, row: str, column: str) -> str:
-    """What the conditional of one cell is called: "dark_mode=true given plan=free"."""
-    first, second = f"{names[0]}={row}", f"{names[1]}={column}"
-    one, two = (second, first) if given == "first" else (first, second)
-    return f"{one} given {two}"
+    cells = list(product(first, second))
+    return (
+        *(f"{column} given {row}" for row, column in cells),
+        *(f"{row} given {column}" for row, column in cells),
+        *(*first, *second),
+    )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,15 +24,9 @@ from deniable.protocol.types.texts import Category
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.pairs.conditional import LEAST_ERRORS, conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.analyses.pairs.poisoning import (
-    Fake,
-    faked_effect,
-    fakes_to_move,
-    fakes_to_reject,
-    moved,
-)
+from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
-from deniable_estimator.forecasting.detection import LEVEL, POWER
+from deniable_estimator.forecasting.detection import LEVEL, POWER, first
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import message
 from deniable_estimator.planning import words
@@ -44,8 +38,6 @@ from deniable_estimator.statistics.tails import (
     noncentral_chi_square_tail,
 )
 
-_MOVE = 0.1
-"""By how much fakes are to move a conditional share: ten points."""
 _EFFECTS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """The dependences of the table, beside that which is asked for."""
 _CONDITIONS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
@@ -83,7 +75,6 @@ def planned(asked: Asked) -> Planned:
     even = np.full((rows, columns), 1 / (rows * columns))
     intervals = [conditionals(each, covariance, 0.95) for each in (even, even.T)]
     widths = [float((each.high - each.low).mean() / 2) for each in intervals]
-    fakes, about = _fakes(table)
     document = Document(
         "pair",
         crowd.subtitle(message("{cells} cells", cells=cells)),
@@ -92,7 +83,7 @@ def planned(asked: Asked) -> Planned:
             *crowd.report_facts(mechanism.epsilon),
             *_facts(table, widths, shown),
             *crowd.lifetime_facts(mechanism.epsilon),
-            *fakes,
+            *_fakes(table),
             *words.cost_facts(
                 mechanism,
                 message("over all {cells:,} cells", cells=rows * columns),
@@ -113,7 +104,7 @@ def planned(asked: Asked) -> Planned:
             "conditional_half_widths": widths,
             "shown_from": shown,
             "lifetime": None,
-            **about,
+            "fakes": crowd.fakes,
         },
     )
     return Planned(document, crowd.metric("my_pair", _kind(rows, columns)))
@@ -228,49 +219,28 @@ def _facts(
     )
 
 
-def _fakes(table: PlannedTable) -> tuple[list[Fact], dict[str, Any]]:
-    """What fakes could do, and how strong a dependence they bring to lists that are independent."""
+def _fakes(table: PlannedTable) -> Iterator[Fact]:
+    """What fakes could do."""
     rows, columns, mechanism, covariance, crowd = table
     fake, even = Fake.of(mechanism), np.full((rows, columns), 1 / (rows * columns))
     conditional = min(1.0, float(moved(even, fake, crowd.fakes)[1][0, 0])) - 1 / columns
-    to_move = fakes_to_move(1 / columns, 1 / rows, _MOVE, fake, (rows, columns))
     to_reject = fakes_to_reject(even.sum(axis=1), even.sum(axis=0), covariance, fake, LEVEL)
-    effect = faked_effect(rows, columns, fake, crowd.fakes)
-    facts = [
-        crowd.fakes_fact(
-            crowd.fakes * float(oracle_analysis(mechanism).pull().most),
-            message("that they could add to any one cell: the smaller epsilon, the more"),
-        ),
-        crowd.fakes_fact(
-            conditional,
-            message("that they could add to a conditional share"),
-            "fakes_conditional",
-        ),
-    ]
-    if to_move is not None:
-        facts.append(
-            Fact(
-                "fakes_to_move",
-                message("A conditional share moved by {points:g} points", points=100 * _MOVE),
-                to_move,
-                message("{percent:.2g}% fake devices", percent=100 * to_move),
-                message("are enough for it"),
-            )
-        )
-    facts.append(
-        Fact(
-            "fakes_to_reject",
-            message("A false dependence"),
-            to_reject,
-            message("{percent:.2g}% fake devices", percent=100 * to_reject),
-            message(
-                "are enough for it; {fakes:.3g}% bring a Cramér’s V of {effect:.2f}",
-                fakes=100 * crowd.fakes,
-                effect=effect,
-            ),
-        )
+    yield crowd.fakes_fact(
+        crowd.fakes * float(oracle_analysis(mechanism).pull().most),
+        message("that they could add to any one cell: the smaller epsilon, the more"),
     )
-    return facts, {"fakes": crowd.fakes, "fakes_effect": effect, "fakes_to_move": to_move}
+    yield crowd.fakes_fact(
+        conditional,
+        message("that they could add to a conditional share"),
+        "fakes_conditional",
+    )
+    yield Fact(
+        "fakes_to_reject",
+        message("A false dependence"),
+        to_reject,
+        message("{percent:.2g}% fake devices", percent=100 * to_reject),
+        message("are enough for it"),
+    )
 
 
 def _powers(table: PlannedTable) -> Frame:
@@ -356,16 +326,7 @@ def devices_to_find(
     def found(reports: int) -> bool:
         return power_of(effect, rows, columns, Covariance.of(mechanism, reports)) >= POWER
 
-    high = 1
-    while not found(high):
-        high *= 2
-        if high > _MOST_DEVICES:
-            return None
-    low = high // 2
-    while high - low > max(1, high // 1000):
-        middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) else (middle, high)
-    return math.ceil(high / sample_rate)
+    return math.ceil(first(found) / sample_rate) if found(_MOST_DEVICES) else None
 
 
 def shown_from(cells: int, covariance: Covariance) -> float | None:

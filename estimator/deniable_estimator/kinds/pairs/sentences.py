@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable_estimator.document.document import Estimate
 from deniable_estimator.document.units import CONDITIONALS, cell_words
 from deniable_estimator.kinds.formats import estimate_of
-from deniable_estimator.kinds.pairs.pair import LEAST_FOR_TEST, Given, PairAnswer
+from deniable_estimator.kinds.pairs.pair import LEAST_FOR_TEST, PairAnswer, Side
 from deniable_estimator.messages import counted, listed, message, sentence
 
 Place: TypeAlias = tuple[int, int]
-"""A cell: the places of its value in the first list and in the second."""
+"""A cell of a side: the places of its row and of its column."""
 
 _LISTED = 6
 """The most values that a sentence names."""
@@ -35,7 +34,6 @@ _UNDECIDED = sentence(
     "No dependence of {first} and {second} can be told from noise (test of independence, {p})."
 )
 _OF = sentence("Of those with {given}, {share} have {value} ({level:.0%} interval {between}).")
-_NOT_OF = sentence("Too few have {given} to say how many of them have {value}.")
 _LUMPED = sentence(
     "Cramér’s V takes {values} together: their shares are below 5 standard errors, and would "
     "drown it in noise"
@@ -73,35 +71,32 @@ def verdict_words(pair: PairAnswer) -> str:
     )
 
 
-def finding_words(pair: PairAnswer, given: Given = "first") -> tuple[str, tuple[Place, ...]]:
+def finding_words(pair: PairAnswer, side: Side) -> tuple[str, tuple[Place, ...]]:
     """What the two have to do with each other, as conditional shares in a sentence, and the cells
-    that it names. The test and the size of the dependence are in `verdict_words`."""
-    first, second = pair.names
-    found = pair.conditionals[given] if pair.n else None
-    if not pair.dependent or found is None or pair.residuals is None:
-        if pair.n and pair.independence is not None:
-            template = sentence("No link between {first} and {second} can be told from noise.")
-            return message(template, first=first, second=second), ()
-        return verdict_words(pair), ()
-    surely = np.abs(pair.residuals.value / pair.residuals.std_error)
-    surely = np.where(found.known & pair.carries, surely, -1.0)
-    one = _place(surely)
-    if surely[one] < 0:
+    of that side that it names. The test and the size of the dependence are in `verdict_words`."""
+    (first, second), found = pair.names, side.shares
+    if not pair.dependent or side.residuals is None:
+        if pair.independence is None:
+            return verdict_words(pair), ()
+        template = sentence("No link between {first} and {second} can be told from noise.")
+        return message(template, first=first, second=second), ()
+    surely = np.abs(side.residuals.value / side.residuals.std_error)
+    surely = np.where(found.known & side.carries, surely, -1.0)
+    row, column = (int(each) for each in np.unravel_index(surely.argmax(), surely.shape))
+    if surely[row, column] < 0:
         template = sentence("{first} and {second} go together.")
         return message(template, first=first, second=second), ()
     # The same value among the devices whose share of it is furthest from this one.
-    along = 0 if given == "first" else 1
-    shares = found.share[:, one[1]] if along == 0 else found.share[one[0], :]
-    known = found.known[:, one[1]] if along == 0 else found.known[one[0], :]
-    away = np.where(known, np.abs(shares - found.share[one]), -1.0)
-    other_at = int(away.argmax())
-    other = (other_at, one[1]) if along == 0 else (one[0], other_at)
-    if away[other_at] <= 0:
+    away = np.abs(found.share[:, column] - found.share[row, column])
+    away = np.where(found.known[:, column], away, -1.0)
+    other = int(away.argmax())
+    if away[other] <= 0:
         template = sentence("{first} and {second} go together: {told}")
-        told = conditional_words(pair, given, *one)
-        return message(template, first=first, second=second, told=told), (one,)
-    more, less = sorted((one, other), key=lambda place: -float(found.share[place]))
-    texts = [_conditional_texts(pair, given, place) for place in (more, less)]
+        told = conditional_words(pair, side, (row, column))
+        return message(template, first=first, second=second, told=told), ((row, column),)
+    places: list[Place] = [(row, column), (other, column)]
+    more, less = sorted(places, key=lambda place: -float(found.share[place]))
+    texts = [_conditional_texts(side, place) for place in (more, less)]
     return message(
         "{first} and {second} go together: {share} of those with {given} have {value}, and {other} "
         "of those with {other_given}.",
@@ -115,19 +110,26 @@ def finding_words(pair: PairAnswer, given: Given = "first") -> tuple[str, tuple[
     ), (more, less)
 
 
-def _place(numbers: NDArray[np.float64]) -> Place:
-    row, column = np.unravel_index(int(numbers.argmax()), numbers.shape)
-    return int(row), int(column)
+def conditional_words(pair: PairAnswer, side: Side, place: Place) -> str:
+    """One conditional share, in a sentence."""
+    condition, value, told = _conditional_texts(side, place)
+    return message(
+        _OF,
+        given=condition,
+        value=value,
+        share=told.text,
+        level=pair.level,
+        between=told.between,
+    )
 
 
-def _conditional_texts(pair: PairAnswer, given: Given, place: Place) -> tuple[str, str, Estimate]:
+def _conditional_texts(side: Side, place: Place) -> tuple[str, str, Estimate]:
     """What is given, the value, and its share, as text."""
-    found = pair.conditionals[given]
-    texts = [
+    condition, value = (
         cell_words(f"{name}={margin.values[at]}")
-        for name, margin, at in zip(pair.names, pair.margins, place, strict=True)
-    ]
-    condition, value = texts if given == "first" else texts[::-1]
+        for name, margin, at in zip(side.names, side.margins, place, strict=True)
+    )
+    found = side.shares
     numbers = (float(each[place]) for each in (found.share, found.low, found.high))
     return condition, value, estimate_of(CONDITIONALS, *numbers)
 
@@ -154,23 +156,6 @@ def fakes_words(pair: PairAnswer) -> tuple[str, ...]:
             )
         )
     return tuple(found)
-
-
-def conditional_words(pair: PairAnswer, given: Given, row: int, column: int) -> str:
-    """One conditional share, in a sentence."""
-    found = pair.conditionals[given]
-    place = row, column
-    condition, value, told = _conditional_texts(pair, given, place)
-    if not found.known[place]:
-        return message(_NOT_OF, given=condition, value=value)
-    return message(
-        _OF,
-        given=condition,
-        value=value,
-        share=told.text,
-        level=pair.level,
-        between=told.between,
-    )
 
 
 def remarks(pair: PairAnswer) -> Iterator[str]:

@@ -26,10 +26,10 @@ from deniable_estimator.kinds.formats import (
     interval_title,
     noted,
 )
-from deniable_estimator.kinds.kind import Card, Kind, Shown
+from deniable_estimator.kinds.kind import OFFERED, Card, Kind, Shown
 from deniable_estimator.kinds.numbers.words import poisoning
 from deniable_estimator.kinds.pairs.making import combine_pairs, estimate_pair
-from deniable_estimator.kinds.pairs.pair import Given, PairAnswer, pair_series
+from deniable_estimator.kinds.pairs.pair import PairAnswer, Side, pair_series
 from deniable_estimator.kinds.pairs.sentences import (
     fakes_words,
     finding_words,
@@ -63,9 +63,6 @@ _SIDE = 12
 _LEVELS = 4
 """How many steps of colour there are above and below independence."""
 
-_SMALL = 6
-"""How many series are offered to be seen over time."""
-
 _IMPOSSIBLE = sentence("Impossible: {cell}. No honest crowd has such a share; do not rely on it.")
 
 
@@ -79,7 +76,7 @@ class PairKind(Kind[PairAnswer]):
     series_of = staticmethod(pair_series)
 
     def headline(self, answer: PairAnswer) -> str:
-        return finding_words(answer)[0]
+        return finding_words(answer, answer.sides[0])[0]
 
     def unsound(self, answer: PairAnswer) -> str | None:
         if not answer.joint.impossible.any():
@@ -109,8 +106,8 @@ class PairKind(Kind[PairAnswer]):
         return (replace(frame, pictures=(replace(picture, notes=notes),)),)
 
     def pictures(self, answer: PairAnswer, shown: Shown, limit: int) -> tuple[Picture, ...]:
-        side = _SIDE if limit < _ALL else None
-        chart = heat_map(answer, direction(answer, shown.given), side)
+        most = _SIDE if limit < _ALL else None
+        chart = heat_map(answer, answer.seen_from(shown.given), most)
         about = message(
             "{what}, with its {level}% interval:",
             what=chart.heading,
@@ -119,7 +116,7 @@ class PairKind(Kind[PairAnswer]):
         return (Picture(chart, subtitle=about, legend=_LEGEND),)
 
     def said(self, answer: PairAnswer, shown: Shown) -> str:
-        return finding_words(answer, direction(answer, shown.given))[0]
+        return finding_words(answer, answer.seen_from(shown.given))[0]
 
     def card(self, answer: PairAnswer) -> Card:
         """What the two have to do with each other, in a sentence."""
@@ -132,40 +129,32 @@ class PairKind(Kind[PairAnswer]):
         name = condition.partition("=")[0]
         margin = answer.margins[answer.names.index(name)]
         alike = [f"{value} given {name}={each}" for each in _largest(margin.share, margin.values)]
-        shown = list(dict.fromkeys([leading, *alike]))[:_SMALL]
+        shown = list(dict.fromkeys([leading, *alike]))[:OFFERED]
         more = [each for each in chosen if each in answer.series.names and each not in shown]
-        return [*shown[: max(1, _SMALL - len(more))], *more]
+        return [*shown[: max(1, OFFERED - len(more))], *more]
 
 
-def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatMap:
-    """The heat map of one direction, of the `most` largest values of each list."""
-    told, named = finding_words(answer, given)
-    first, second = answer.names
-    one, two = answer.margins
-    if given == "second":
-        first, second, one, two = second, first, two, one
-    found, apart = answer.conditionals[given], answer.residuals
-    shares = [found.share, found.low, found.high, found.known, answer.carries]
-    beyond = np.full(answer.shape, math.nan) if apart is None else apart.value
-    error = np.full(answer.shape, math.nan) if apart is None else apart.std_error
-    share, low, high, known, carries, beyond, error = (
-        each if given == "first" else each.T for each in (*shares, beyond, error)
-    )
+def heat_map(answer: PairAnswer, side: Side, most: int | None = None) -> HeatMap:
+    """The heat map of one side, of the `most` largest values of each list."""
+    told, named = finding_words(answer, side)
+    (first, second), (one, two), found = side.names, side.margins, side.shares
+    unknown = np.full(found.share.shape, math.nan)
+    beyond, error = side.residuals[:2] if side.residuals else (unknown, unknown)
     rows, columns = (_places(margin.share, most) for margin in (one, two))
     narrow = len(rows) * len(columns) <= _WITH_INTERVALS
-    top = float(np.abs(np.where(carries, beyond, 0.0)).max()) or 1.0
+    top = float(np.abs(np.where(side.carries, beyond, 0.0)).max()) or 1.0
 
     def cell(i: int, j: int) -> HeatCell:
-        number, below, above = float(share[i, j]), float(low[i, j]), float(high[i, j])
+        number, below, above = (each.item(i, j) for each in (found.share, found.low, found.high))
         spread = half_width(number, below, above)
-        sure, distance = bool(known[i, j]), float(beyond[i, j])
-        level = math.ceil(abs(distance) / top * _LEVELS) if carries[i, j] else 0
+        sure, distance = bool(found.known[i, j]), float(beyond[i, j])
+        level = math.ceil(abs(distance) / top * _LEVELS) if side.carries[i, j] else 0
         return HeatCell(
             CONDITIONALS.full(number if sure else math.nan, spread),
             int(math.copysign(level, distance)) if level else 0,
             CONDITIONALS.interval(below, above, spread) if sure and narrow else "",
             "" if math.isnan(distance) else CONDITIONALS.signed(distance, float(error[i, j])),
-            ((i, j) if given == "first" else (j, i)) in named,
+            (i, j) in named,
         )
 
     return HeatMap(
@@ -194,11 +183,6 @@ def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatM
     )
 
 
-def direction(answer: PairAnswer, given: str | None) -> Given:
-    """Which list the conditionals are given, by the name of its metric; the first if not said."""
-    return "second" if given == answer.names[1] else "first"
-
-
 def _cells(answer: PairAnswer, shown: Shown) -> Frame:
     """Each cell with its share, and the share among those with one of its values; where not all
     fit, those furthest from independence."""
@@ -208,7 +192,7 @@ def _cells(answer: PairAnswer, shown: Shown) -> Frame:
         order = np.argsort(apart.p_value.ravel(), kind="stable")
     listed = order[: shown.rows].tolist()
     interval = interval_title(answer.level)
-    given = answer.names[0 if direction(answer, shown.given) == "first" else 1]
+    given, _ = answer.seen_from(shown.given).names
     columns = (
         *(Column(name, name, "name") for name in answer.names),
         Column("truth", message("Truth"), data_only=shown.truth is None),
@@ -250,7 +234,7 @@ def _cell_row(answer: PairAnswer, place: int, truth: Any) -> Sequence[Any]:
         estimate_of(CONDITIONALS, *(float(each[at]) for each in (side.share, side.low, side.high)))
         if side.known[at]
         else Estimate(None, CONDITIONALS.unknown)
-        for side in answer.conditionals.values()
+        for side in answer.conditionals
     ]
     beyond = None
     if apart is not None:

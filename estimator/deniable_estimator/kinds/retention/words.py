@@ -46,9 +46,6 @@ _COHORTS = 26
 _WINDOWS = 13
 """Windows of the table of growth."""
 
-_SMALL = 6
-"""How many series are offered to be seen over time."""
-
 
 _HEIGHT = 160
 
@@ -126,12 +123,6 @@ class RetentionKind(Kind[RetentionAnswer]):
         kept = [each for each in drawn if not isinstance(each, LineChart)]
         title = message("{metric}: who comes back", metric=answer.metric)
         return [replace(each, title=title, description=finding_words(answer)) for each in kept]
-
-    def over_time(self, answer: RetentionAnswer, chosen: Sequence[str]) -> list[str]:
-        """The leading series first, the lifecycle, and some ages."""
-        names = answer.series.names
-        shown = [answer.leading, *(name for name in names if name != answer.leading)][:_SMALL]
-        return [*shown, *(each for each in chosen if each in names and each not in shown)]
 
 
 def _growth(answer: RetentionAnswer) -> Frame:

@@ -101,9 +101,8 @@ def folded_chart(
     ones first, and at most `noise_limit` that do not, which are to be folded away; and how many of
     these there are, drawn or not. Where none stands out nothing is folded away, nor is one half of
     a boolean."""
-    standing = np.concatenate((estimate.strange, estimate.standing))
-    noise = estimate.below
-    if estimate.boolean or not len(standing) or not len(noise):
+    standing, noise = estimate.parted
+    if not len(noise):
         return bar_chart(estimate, shown, limit=limit), None, 0
     scaled = np.concatenate((standing[:limit], noise[:noise_limit]))
     rest = bar_chart(estimate, shown, limit=noise_limit, places=noise, scaled=scaled)

@@ -175,6 +175,15 @@ class Shares(Answer):
         return places[np.argsort(-np.abs(self.share[places] - 0.5), kind="stable")]
 
     @property
+    def parted(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The places of the values that stand out, with impossible ones first, and of those to fold
+        away. Where none stands out none is folded away, nor is one half of a boolean."""
+        standing = np.concatenate((self.strange, self.standing))
+        if self.boolean or not len(standing):
+            return self.order, self.order[:0]
+        return standing, self.below
+
+    @property
     def moved(self) -> NDArray[np.bool_]:
         """Which values normalization has moved by more than their standard error."""
         moved: NDArray[np.bool_] = np.abs(self.normalized - self.share) > self.std_error

@@ -28,7 +28,7 @@ from deniable_estimator.kinds.formats import (
     series_name,
     values_below_noise,
 )
-from deniable_estimator.kinds.kind import Card, Kind, Shown
+from deniable_estimator.kinds.kind import OFFERED, Card, Kind, Shown
 from deniable_estimator.kinds.numbers.words import EVERYONE, change_column, poisoning
 from deniable_estimator.kinds.shares.charts import bar_chart, folded_chart
 from deniable_estimator.kinds.shares.making import combine, estimate_shares
@@ -38,8 +38,6 @@ from deniable_estimator.messages import listed, message, sentence, spaced
 _CHART_BARS = 40
 _NOISE_BARS = 20
 _CARD_BARS = 5
-_SMALL = 6
-"""How many values are offered to be seen over time."""
 _NAMED = 3
 """How many impossible shares a sentence names."""
 
@@ -175,7 +173,7 @@ class SharesKind(Kind[Shares]):
         """The largest values, and the chosen ones; of a boolean "true" alone."""
         if answer.boolean:
             return ["true"]
-        largest = [answer.values[i] for i in answer.order[:_SMALL]]
+        largest = [answer.values[i] for i in answer.order[:OFFERED]]
         return [*largest, *(value for value in chosen if value not in largest)]
 
     def asked(self, metric: Metric, shown: Sequence[str]) -> Sequence[str] | None:
@@ -220,11 +218,9 @@ def _frame(answer: Shares, shown: Shown) -> Frame:
     away; where none can be told from it, they all stand. Where rows are sorted or looked for,
     nothing is folded away. Upper and lower case make no difference.
     """
-    standing, noise = np.concatenate((answer.strange, answer.standing)), answer.below
+    standing, noise = answer.parted
     if shown.sort or shown.find:
-        standing, noise = _found(answer, shown), answer.order[:0]
-    elif answer.boolean or not len(standing):
-        standing, noise = answer.order, answer.order[:0]
+        standing, noise = _found(answer, shown), noise[:0]
     first = standing[: shown.rows]
     rest = noise[: shown.rows - len(first)]
     if not shown.sort and (shown.declared_order or answer.boolean):
