@@ -102,10 +102,8 @@ def test_whole_months_have_the_same_answer(whole, months, ask):
     assert one.to_dict() == two.to_dict()
 
 
-def test_segments_and_changes_are_there_where_days_are_gone(months):
-    """Of dropped days the newest windows of a segment and the changes between months are known."""
-    recent = by_segment(months, REGISTRY, Query("dark"), ["plan"], recent=True, now=NOW)
-    assert recent.to_dict()["segments"]
+def test_changes_are_there_where_days_are_gone(months):
+    """Of dropped days the changes between months are known."""
     periods = trend(months, REGISTRY, Query("dark"), by="month", now=NOW).periods
     assert [each.since for each in periods] == [None, "2025-12", "2026-01", None]
 

@@ -35,9 +35,6 @@ from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.segments.segmented import Group, Segmented, name_of
 from deniable_estimator.messages import counted, message
 
-UNIONS = {"day": (1, 7, 28), "week": (1, 4), "month": (1,)}
-"""The newest windows that a segment is estimated from, if they have enough reports; else all."""
-
 _ENOUGH_FOR_MEAN = 400
 """With so many reports a mean is known to a few percent of its range at usual epsilons."""
 
@@ -82,15 +79,6 @@ def enough_reports(scheme: Scheme) -> int:
     return _ENOUGH_FOR_MEAN
 
 
-def _newest(metric: Metric, scheme: Scheme, reports: Mapping[str, int]) -> tuple[str, ...]:
-    """The newest windows with enough reports: one, then more of them, then all."""
-    labels, enough = tuple(reports), enough_reports(scheme)
-    for count in UNIONS[metric.window]:
-        if sum(reports[label] for label in labels[-count:]) >= enough:
-            return labels[-count:]
-    return labels
-
-
 def by_segment(
     reader: Reader,
     registry: Registry,
@@ -98,22 +86,18 @@ def by_segment(
     by: Sequence[str],
     *,
     against: Mapping[str, str] | None = None,
-    recent: bool = False,
     now: float | None = None,
 ) -> Segmented:
     """The metric's answer for each combination of the segments `by`, with what is the same as in
-    `reading.read`.
+    `fetch.read`.
 
-    `against` is the combination that the others are
-    compared with; the largest, if not given. With `recent`, each segment is over its newest
-    windows that have enough reports, and nothing is compared.
+    `against` is the combination that the others are compared with; the largest, if not given.
 
     Raises:
-        EstimateError: as `reading.read`; or `by`, `where` or `against` are no segments of the
+        EstimateError: as `fetch.read`; or `by`, `where` or `against` are no segments of the
             metric.
     """
-    selection = select(reader, registry, query)
-    return split_question(selection, by, against=against, recent=recent).answer(now=now)
+    return split_question(select(reader, registry, query), by, against=against).answer(now=now)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +113,6 @@ class SplitQuestion:
     unsplit: int
     """Reports that tell none of the groups."""
     against: Mapping[str, str] | None
-    recent: bool
 
     def answer(self, *, level: float = 0.95, now: float | None = None) -> Segmented:
         """The answer.
@@ -146,17 +129,15 @@ class SplitQuestion:
         groups = [Group(labels, answer(each)) for labels, each in self.groups if each.n]
         large = tuple(each for each in groups if each.answer.n >= LEAST_REPORTS)
         small = tuple(each for each in groups if each.answer.n < LEAST_REPORTS)
-        rest = answer(self.rest) if self.rest.n and not self.recent else None
         return Segmented(
             self.by,
             self.where,
             answer(self.total),
             large,
             small,
-            rest if rest is not None and rest.n >= LEAST_REPORTS else None,
+            answer(self.rest) if self.rest.n >= LEAST_REPORTS else None,
             self.unsplit,
             self._reference(large),
-            not self.recent,
         )
 
     def _reference(self, large: Sequence[Group]) -> Group | None:
@@ -173,22 +154,14 @@ class SplitQuestion:
                         least=LEAST_REPORTS,
                     )
                 )
-        if len(large) < 2 or self.recent:
-            return None
-        return max(compared, key=lambda each: each.answer.n)
+        return max(compared, key=lambda each: each.answer.n) if len(large) > 1 else None
 
 
 def split_question(
-    selection: Selection,
-    by: Sequence[str],
-    *,
-    against: Mapping[str, str] | None = None,
-    recent: bool = False,
+    selection: Selection, by: Sequence[str], *, against: Mapping[str, str] | None = None
 ) -> SplitQuestion:
-    """The data of a selection of tallies by segments, in the order of the current scheme.
-
-    With `recent`, a segment's question is over its newest windows of `UNIONS` that have enough
-    reports. Otherwise all are over the same windows, and each tally is read once.
+    """The data of a selection of tallies by segments, in the order of the current scheme. Each
+    tally is read once.
 
     Raises:
         EstimateError: `by` or `against` are no segments of the metric.
@@ -202,33 +175,23 @@ def split_question(
     read = []
     unsplit = 0
     for each in selection.own:
-        scheme = each.scheme
         groups: dict[tuple[str, ...], list[int]] = {}
         for place in each.places:
-            labels = scheme.combinations[place]
+            labels = each.scheme.combinations[place]
             if set(by) <= labels.keys():
                 groups.setdefault(tuple(labels[segment] for segment in by), []).append(place)
+        for key in groups:
+            found.setdefault(key, [])
         if not each.windows:
-            for key in groups:
-                found.setdefault(key, [])
             continue
         counts = reader.segment_reports(*each.named, each.windows)
         if not groups:
             unsplit += int(sum(reports[list(each.places)].sum() for reports in counts.values()))
             continue
-        whole = {each.windows: reader.tally(*each.named, each.windows)}
-        read.append((each, whole[each.windows], counts, groups))
+        tally = reader.tally(*each.named, each.windows)
+        read.append((each, tally, counts, groups))
         for key, places in groups.items():
-            chosen = each.windows
-            if recent:
-                # Of dropped windows the newest cannot be had alone.
-                apart = [label for label in counts if label not in each.dropped]
-                own = {label: int(counts[label][places].sum()) for label in apart or counts}
-                chosen = _newest(selection.metric, scheme, own)
-                if chosen not in whole:
-                    whole[chosen] = reader.tally(*each.named, chosen)
-            told = {label: counts[label] for label in chosen}
-            found.setdefault(key, []).append(_part(each, whole[chosen], told, places))
+            found[key].append(_part(each, tally, counts, places))
     questions = {key: Question(tuple(parts)) for key, parts in found.items()}
     small = {key for key, question in questions.items() if question.n < LEAST_REPORTS}
     rest = tuple(
@@ -237,7 +200,7 @@ def split_question(
         if (places := [place for key in groups if key in small for place in groups[key]])
     )
     split = tuple((dict(zip(by, key, strict=True)), each) for key, each in questions.items())
-    given = selection.query.where, selection.read(), split, Question(rest), unsplit, against, recent
+    given = selection.query.where, selection.read(), split, Question(rest), unsplit, against
     return SplitQuestion(tuple(by), *given)
 
 

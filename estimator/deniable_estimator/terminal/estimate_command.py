@@ -91,7 +91,7 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
 
 
 @command("deniable estimate segments theme --by platform")
-@asks("without", "where")
+@asks("without", "since", "where")
 @click.option(
     "--by",
     multiple=True,
@@ -106,25 +106,25 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     metavar="SEGMENT=VALUE",
     help="The segment that the others are compared with; by default the largest.",
 )
-@click.option(
-    "--recent",
-    is_flag=True,
-    help="Each segment over its newest window, week, month or all windows, whichever first has "
-    "enough reports. Then segments are not compared.",
-)
 @of_store("candidates", "json", "csv")
-def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str], recent: bool) -> None:
-    """Estimate METRIC in each segment, and say which segments differ by more than noise."""
+def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> None:
+    """Estimate METRIC in each segment, and say which segments differ by more than noise.
+
+    With --since, what changed in all segments together is said first.
+    """
     from deniable_estimator.asking.segments import by_segment
     from deniable_estimator.terminal.printing import segments_document
 
-    if recent and against:
-        raise click.UsageError("--recent compares no segments: leave --against out")
     with call.reading("Estimating") as reader:
-        split = by_segment(
-            *(reader, call.registry, call.query, by), against=against or None, recent=recent
-        )
-    call.say(split.total.n, split.to_dict, lambda: segments_document(split), split.to_csv)
+        split = by_segment(reader, call.registry, call.query, by, against=against or None)
+        change = call.change(reader, split.total)
+    more = call.told_since(change)
+    call.say(
+        split.total.n,
+        lambda: {**split.to_dict(), **more},
+        lambda: segments_document(split),
+        split.to_csv,
+    )
 
 
 @command("deniable estimate trend browser --by week --value safari")
