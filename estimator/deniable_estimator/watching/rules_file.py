@@ -14,20 +14,7 @@ from urllib.parse import urlsplit
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.files import TomlChecker, read_text
 from deniable_estimator.judging.newest_window import WAIT_DAYS, FalseAlarms, MetricRules, Per
-
-
-@dataclass(frozen=True, slots=True)
-class NoticeChannel:
-    """Where messages are sent. `address` may hold a secret: it is never shown."""
-
-    name: str
-    kind: str
-    """One of `CHANNEL_KEYS`."""
-    address: str
-
-    def __repr__(self) -> str:
-        """Without the address."""
-        return f"NoticeChannel({self.name!r}, {self.kind!r})"
+from deniable_estimator.watching.channels import CHANNEL_KEYS, NoticeChannel, unusable
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +177,6 @@ DEFAULT_KEYS: dict[str, _Check] = {
 }
 """The keys of [defaults], and of each [metrics.NAME]."""
 
-CHANNEL_KEYS = ("webhook", "apprise")
-"""The keys of a channel: it has exactly one of them."""
-
 
 def _checked(
     checker: TomlChecker,
@@ -253,17 +237,7 @@ def _channels(checker: TomlChecker, environ: Mapping[str, str]) -> Iterator[Noti
         for each in missing:
             checker.report(path, f"needs the environment variable {each}, which is not set")
         address = _VARIABLE.sub(lambda found: environ.get(found[1], ""), value)
-        if not missing and (wrong := _unusable(kind, address)):
+        channel = NoticeChannel(name, kind, address)
+        if not missing and (wrong := unusable(channel)):
             checker.report(path, wrong)
-        yield NoticeChannel(name, kind, address)
-
-
-def _unusable(kind: str, address: str) -> str | None:
-    if kind == "webhook":
-        try:
-            parts = urlsplit(address)
-        except ValueError:
-            return "must be an address, like https://chat.acme.example/hook"
-        fine = parts.scheme in ("http", "https") and parts.hostname
-        return None if fine else "must begin with https:// or http:// and name a host"
-    return None if "://" in address else "must be an address of Apprise, like mailtos://..."
+        yield channel

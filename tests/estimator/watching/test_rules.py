@@ -20,10 +20,8 @@ from deniable_estimator.judging.newest_window import (
     MetricRules,
     judgement_level,
 )
-from deniable_estimator.watching.rules_file import (
-    NoticeChannel,
-    parse_rules,
-)
+from deniable_estimator.watching.channels import NoticeChannel
+from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.seen import ToldFinding, WatchState, WatchStateError
 
 METRICS = ("browser", "dark_mode")
