@@ -18,7 +18,7 @@ from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import Progress, Trend, trend
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer
-from deniable_estimator.kinds.discovery.finds import Finds, Rule, find_strings, shares_of
+from deniable_estimator.kinds.discovery.finds import Finds, find_strings, shares_of
 from deniable_estimator.messages import message
 
 
@@ -81,9 +81,14 @@ def finds_of(
                 type=kind.name,
             )
         )
-    least = max(kind.minimum_share, minimum_share or 0.0)
-    rule = Rule(least, partial(denied, patterns=kind.deny))
-    return find_strings(question.parts, rule, level=level, prior=prior, progress=progress)
+    return find_strings(
+        question.parts,
+        minimum_share=max(kind.minimum_share, minimum_share or 0.0),
+        denies=partial(denied, patterns=kind.deny),
+        level=level,
+        prior=prior,
+        progress=progress,
+    )
 
 
 def closed_lists(registry: Registry) -> dict[str, frozenset[str]]:
