@@ -148,9 +148,7 @@ def test_an_error_stands_where_its_range_is(months):
     assert [next(answers).n for _ in range(2)] == [
         read(months, REGISTRY, Query("dark", Days(each, each)), now=NOW).n for each in days[:2]
     ]
-    with pytest.raises(OnlyLongerError) as caught:
+    with pytest.raises(OnlyLongerError, match="the windows 2026-01-07 to 2026-01-07 were dropped"):
         next(answers)
-    assert caught.value.first == "2026-01-07"
-    with pytest.raises(OnlyLongerError) as caught:
+    with pytest.raises(OnlyLongerError, match="Ask for whole ones, like 2026-01-01 to 2026-01-31"):
         read(months, REGISTRY, Query("dark", Days(days[2], date(2026, 1, 20))), now=NOW)
-    assert "2026-01" in str(caught.value)

@@ -74,16 +74,8 @@ class Unreadable:
                     if label in found:
                         _log.warning("left out: %s", found[label])
 
-    def among(self, metric: str, scheme: str, labels: Iterable[str]) -> list[str]:
-        """Which of these windows could not be read when that was last tried."""
-        if not self._changes:
-            return []
-        with self._lock:
-            known = self._changes
-            return [each for each in labels if known.get((metric, scheme, each), _NEVER)[0] % 2]
-
     def of_metric(self, metric: str) -> list[str]:
-        """All windows of a metric that could not be read."""
+        """All windows of a metric that could not be read when that was last tried."""
         with self._lock:
             return [
                 label
@@ -241,7 +233,7 @@ class Reader:
         if asked:
             for label, version in self._store.each_version(metric, scheme, asked).items():
                 known[label] = self.unreadable.marked(version, metric, scheme, (label,))
-            self._leave_out(metric, self.unreadable.among(metric, scheme, asked))
+            self.note_touched(metric, frozenset(asked).__contains__)
         return {label: known[label] for label in labels}
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
@@ -257,8 +249,8 @@ class Reader:
         return found
 
     def note_touched(self, metric: str, touches: Callable[[str], bool]) -> None:
-        """Note the windows of a metric that cannot be read and are asked for, of an answer that was
-        kept and not read again."""
+        """Note the windows of a metric that cannot be read and are asked for, also where an answer
+        was kept and is not read again."""
         self._leave_out(metric, list(filter(touches, self.unreadable.of_metric(metric))))
 
     def _leave_out(self, metric: str, labels: Sequence[str]) -> None:

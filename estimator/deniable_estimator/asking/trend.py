@@ -303,8 +303,8 @@ def trend(
             try:
                 estimate = next(answers)
             except OnlyLongerError as error:
-                # Whole periods cannot be finer than the sums that have them.
-                raise (error if cut else _group_longer(metric, error)) from None
+                told = message("{told}; or group by a longer period", told=error.args[0])
+                raise OnlyLongerError(told) from None
             done += 1
         reported = estimate if estimate and estimate.n else None
         partial_ = cut or windows.end(label) > now
@@ -314,16 +314,6 @@ def trend(
         periods.append(Period(*given, unfinished=open_, unreadable=unreadable))
     periods = _compared(periods, by)
     return Trend(metric, by, level, tuple(periods[len(earlier) :]), grouped)
-
-
-def _group_longer(metric: str, error: OnlyLongerError) -> OnlyLongerError:
-    told = message(
-        "windows of {metric} from {first} on were dropped, and only sums of longer periods are "
-        "kept: group by a longer period, or begin later",
-        first=error.first,
-        metric=metric,
-    )
-    return OnlyLongerError(told, error.first)
 
 
 def _week_before(first: date) -> list[str]:

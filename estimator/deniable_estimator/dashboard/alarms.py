@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 from deniable.protocol import windows
 from deniable_estimator.analyses.anomalies import Figure
@@ -133,11 +132,9 @@ def _looks(source: DataSource, selection: Selection) -> tuple[Look, ...]:
     """What is looked at in each window. Those that have not changed are known; the others are read
     and looked at together."""
     keys = {label: digest("look", *each) for label, each in selection.each_version().items()}
-    found: dict[str, tuple[Look, ...]] = {
-        label: source.results.known(key) for label, key in keys.items()
-    }
+    found: dict[str, Look] = {label: source.results.known(key) for label, key in keys.items()}
     unknown = [label for label, seen in found.items() if seen is None]
-    for label, seen in looks_in(selection, unknown):
-        found[label] = () if seen is None else (seen,)
-        source.results.keep(keys[label], found[label])
-    return tuple(chain.from_iterable(found.values()))
+    for each in looks_in(selection, unknown):
+        found[each.label] = each
+        source.results.keep(keys[each.label], each)
+    return tuple(found.values())

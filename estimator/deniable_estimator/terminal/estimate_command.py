@@ -192,28 +192,24 @@ def trend(
 
 @command("deniable estimate anomalies browser --from 2026-11-16")
 @asks("without")
-@of_store("candidates", "json")
+@of_store("json")
 def anomalies(call: StoreCall) -> None:
     """Find windows of METRIC that honest reports cannot explain, or with more reports than usual.
 
     Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.
     """
     from deniable_estimator.asking.fetch import select, unfinished
-    from deniable_estimator.asking.history import Look, inspect, looks_in
-    from deniable_estimator.asking.trend import trend
+    from deniable_estimator.asking.history import inspect, looks_in
     from deniable_estimator.terminal.printing import history_document
 
     with call.reading("Looking at each window") as reader:
-        asked = reader, call.registry, call.query
-        if call.metric.type.name == "discovery":
-            chosen = select(*asked).apart()
-            looks = [each for _, each in looks_in(chosen, chosen.labels) if each is not None]
-            running = unfinished([each.label for each in looks], time.time())
-        else:
-            reported = trend(*asked).reported
-            looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
-            running = tuple(each.label for each in reported if each.unfinished)
-        found = inspect(call.metric.name, looks, alarm_level_in_force(), unfinished=running)
+        chosen = select(reader, call.registry, call.query).apart()
+        found = inspect(
+            call.metric.name,
+            [*looks_in(chosen, chosen.labels)],
+            alarm_level_in_force(),
+            unfinished=unfinished(chosen.labels, time.time()),
+        )
     if call.form is None:
         call.check(len(found.windows))
     call.say(len(found.windows), found.to_dict, lambda: history_document(found))
