@@ -65,6 +65,12 @@ def test_secrets_come_from_the_environment():
     assert "s3cret" not in str(error.value)
 
 
+def test_an_address_that_is_none_is_a_mistake_as_any_other():
+    """Also where the library that takes addresses apart refuses it."""
+    with pytest.raises(CheckedFileError, match="dashboard: must be the address of the dashboard"):
+        parse_rules(HEAD.replace("d.acme.example", "["), METRICS, {})
+
+
 @given(st.text(max_size=60), st.sampled_from(["", HEAD, HEAD + "[defaults]\n"]))
 def test_any_text_is_read_or_refused(text, head):
     """No text makes any other error than a list of mistakes."""
