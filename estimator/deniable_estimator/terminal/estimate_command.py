@@ -20,7 +20,6 @@ from deniable.tools.command_line import command
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.call import StoreCall, asks, of_store, parse_segments
 from deniable_estimator.terminal.options import (
-    AnyReal,
     Real,
     alarm_level_in_force,
     assumed_fakes,
@@ -43,7 +42,7 @@ _by = click.Choice(["day", "week", "month"])
     "--below",
     "limits",
     multiple=True,
-    type=AnyReal(),
+    type=Real(),
     metavar="LIMIT",
     help="Of the distribution of a number: show the share below this limit too, in the metric's "
     "unit; may be given several times.",
@@ -284,11 +283,10 @@ def discover(
             progress=tell,
         )
         trend = trend_of_finds(*asked, finds, by=by, progress=tell) if by and finds.finds else None
+    document = partial(finds_document, finds, MOST_ROWS)
     if trend is not None:
         document = partial(finds_trend_document, trend)
-        call.say(finds.n, trend.to_dict, document, trend.to_csv, ascii_only=True)
-    else:
-        document = partial(finds_document, finds, MOST_ROWS)
-        call.say(finds.n, finds.to_dict, document, finds.to_csv, ascii_only=True)
+    found = trend or finds
+    call.say(finds.n, found.to_dict, document, found.to_csv, ascii_only=True)
     if target:
         promote(call.registry, target, finds, folder)

@@ -158,13 +158,6 @@ _PERIODS = 7
 """As many periods as fit beside the strings."""
 
 
-def _more(rest: int, what: str) -> tuple[str, ...]:
-    """That a table does not show all; nothing if it does."""
-    if rest <= 0:
-        return ()
-    return (f"and {counted(rest, f'more {what}')}: --csv or --json shows all",)
-
-
 def finds_trend_document(trend: Trend) -> Document:
     """The share of each string in each period that has reports; quiet where it is not above 0."""
     reported = trend.reported
@@ -186,13 +179,12 @@ def finds_trend_document(trend: Trend) -> Document:
         Column("text", "string", "name"),
         *(Column(each.label, f"{each.label}\n{each.n:,}") for each in shown),
     )
-    newest = f"The newest {_PERIODS} periods; --csv or --json has all."
-    notes = (
-        *((newest,) if len(reported) > _PERIODS else ()),
-        *_more(len(names) - MOST_ROWS, "string"),
-        "Dim: the interval holds 0. The strings were found in the sum of these periods.",
-    )
-    frame = Frame("periods", "", columns, rows, notes=notes)
+    notes = ["Dim: the interval holds 0. The strings were found in the sum of these periods."]
+    if (rest := len(names) - MOST_ROWS) > 0:
+        notes.insert(0, f"and {counted(rest, 'more string')}: --csv or --json shows all")
+    if len(reported) > _PERIODS:
+        notes.insert(0, f"The newest {_PERIODS} periods; --csv or --json has all.")
+    frame = Frame("periods", "", columns, rows, notes=tuple(notes))
     return Document(
         "trend", trend.metric, Note(""), frames=(frame,), notes=tuple(warned(trend.notes))
     )
