@@ -7,7 +7,7 @@ Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from deniable import Metric
     from deniable_collector.tally import Tally
-    from deniable_estimator.kinds.base import Answer
-    from deniable_estimator.kinds.discovery.finds import Finds
+    from deniable_estimator.document.document import Document
     from deniable_estimator.planning.population import CrowdValues
 
 # numpy and rich take longer to import than `deniable --help` should.
@@ -82,11 +81,7 @@ def simulate(
     from deniable_estimator.asking.query import find_metric
     from deniable_estimator.document.csv_files import plain
     from deniable_estimator.document.document import Note
-    from deniable_estimator.document.terminal import MOST_ROWS
-    from deniable_estimator.kinds.discovery.finds import Finds
-    from deniable_estimator.kinds.discovery.words import finds_document
     from deniable_estimator.planning.population import made_up, read_population
-    from deniable_estimator.terminal.printing import answer_document
 
     declared, rng = find_metric(Registry.load(registry), metric), np.random.default_rng(seed)
     _check(declared, shares, candidates)
@@ -98,18 +93,16 @@ def simulate(
         else:
             listed = None if candidates is None else read_values(candidates)
             drawn = _window(declared, made_up(declared, listed), devices, rng)
-    found = drawn.found
-    report = {"devices": devices, **found.to_dict(), **drawn.more}
-    for row, each in zip(report[drawn.rows], plain(drawn.told), strict=True):
+    for row, each in zip(drawn.report[drawn.rows], plain(drawn.truth), strict=True):
         row["truth"] = each
-    if isinstance(found, Finds):
-        document = finds_document(found, MOST_ROWS)
-    else:
-        document = answer_document(found, drawn.truth)
-    notes = (*document.notes, *map(Note, (*drawn.notes, f"The simulated devices: {drawn.words}.")))
-    # Found strings are such that strangers could have written them.
-    strings = isinstance(found, Finds)
-    say(form, lambda: report, lambda: replace(document, notes=notes), ascii_only=strings)
+    notes = (*drawn.document.notes, Note(f"The simulated devices: {drawn.words}."))
+    say(
+        form,
+        lambda: {"devices": devices, **drawn.report},
+        lambda: replace(drawn.document, notes=notes),
+        # Found strings are such that strangers could have written them.
+        ascii_only=drawn.rows == "finds",
+    )
 
 
 def _check(declared: Metric, shares: Path | None, candidates: Path | None) -> None:
@@ -131,18 +124,14 @@ def _check(declared: Metric, shares: Path | None, candidates: Path | None) -> No
 class _Drawn:
     """What is estimated of a simulated crowd, and what is true of it."""
 
-    found: Answer | Finds
+    report: dict[str, Any]
+    document: Document
     words: str
     """What the crowd has."""
     rows: str
-    """The rows in JSON that have a truth."""
-    told: Sequence[float | None]
+    """The rows of the report that have a truth."""
+    truth: Sequence[float | None]
     """That of each of them."""
-    truth: Any = None
-    """As `answer_document` takes it."""
-    notes: Sequence[str] = ()
-    more: dict[str, Any] = field(default_factory=dict)
-    """What else JSON says."""
 
 
 def _window(declared: Metric, population: CrowdValues, devices: int, rng: Generator) -> _Drawn:
@@ -152,6 +141,7 @@ def _window(declared: Metric, population: CrowdValues, devices: int, rng: Genera
     from deniable_estimator.analyses import sample_tally
     from deniable_estimator.kinds.registry import answer_of
     from deniable_estimator.planning.population import Crowd
+    from deniable_estimator.terminal.printing import answer_document
 
     kind, values, words = declared.type, population.values, population.words
     counts = rng.multinomial(devices, population.shares)
@@ -163,10 +153,12 @@ def _window(declared: Metric, population: CrowdValues, devices: int, rng: Genera
     answer = answer_of(tally, declared.scheme, looked_for, unit=kind.unit)
     if isinstance(kind, Number):
         crowd = Crowd.of(np.array(values, np.float64), counts.astype(np.float64))
-        told = [crowd.series(each) for each in answer.series.names]
-        return _Drawn(answer, words, "series", told, crowd)
+        truth = [crowd.series(each) for each in answer.series.names]
+        document = answer_document(answer, crowd)
+        return _Drawn(answer.to_dict(), document, words, "series", truth)
     parts = counts / devices
-    return _Drawn(answer, words, "cells" if kind.of else "values", parts.tolist(), parts)
+    document, rows = answer_document(answer, parts), "cells" if kind.of else "values"
+    return _Drawn(answer.to_dict(), document, words, rows, parts.tolist())
 
 
 def _discovered(
@@ -181,8 +173,10 @@ def _discovered(
     not."""
     from deniable_estimator.asking.discoveries import finds_of
     from deniable_estimator.asking.fetch import Question
-    from deniable_estimator.document.terminal import printable
+    from deniable_estimator.document.document import Note
+    from deniable_estimator.document.terminal import MOST_ROWS, printable
     from deniable_estimator.kinds.basis import Part
+    from deniable_estimator.kinds.discovery.words import finds_document
     from deniable_estimator.messages import isolated
     from deniable_estimator.statistics.participation import Participation
 
@@ -199,20 +193,20 @@ def _discovered(
         reverse=True,
     )[:_MISSED]
     named = [(each.decode("utf-8", "backslashreplace"), share) for share, each in missed]
-    notes = []
+    document = finds_document(found, MOST_ROWS)
+    notes = [*document.notes]
     if told:
         held = sum(
             each.low <= share <= each.high for each, share in zip(found.finds, told, strict=True)
         )
-        notes.append(
-            f"Truth: {held:,} of {len(told):,} intervals hold the true share, and "
-            f"{told.count(0.0):,} of the strings are nobody's."
-        )
+        right = f"Truth: {held:,} of {len(told):,} intervals hold the true share"
+        notes.append(Note(f"{right}, and {told.count(0.0):,} of the strings are nobody's."))
     if named:
         text = ", ".join(f"{isolated(printable(name))} {share:.2%}" for name, share in named)
-        notes.append(f"The commonest that were not found: {text}.")
-    more = {"missed": [{"text": text, "truth": share} for text, share in named]}
-    return _Drawn(found, words, "finds", told, notes=notes, more=more)
+        notes.append(Note(f"The commonest that were not found: {text}."))
+    listed = [{"text": text, "truth": share} for text, share in named]
+    report = {**found.to_dict(), "missed": listed}
+    return _Drawn(report, replace(document, notes=tuple(notes)), words, "finds", told)
 
 
 def _lives(declared: Metric, kind: Retention, devices: int, rng: Generator) -> _Drawn:
@@ -222,6 +216,7 @@ def _lives(declared: Metric, kind: Retention, devices: int, rng: Generator) -> _
     from deniable_estimator.kinds.registry import answer_of
     from deniable_estimator.kinds.retention.crowd import Life, tallies_of, true_series
     from deniable_estimator.statistics.participation import Participation
+    from deniable_estimator.terminal.printing import answer_document
 
     life = Life.steady(devices)
     first = windows.window_at(declared.window, windows.start(_FIRST))
@@ -243,4 +238,5 @@ def _lives(declared: Metric, kind: Retention, devices: int, rng: Generator) -> _
     answer = answer_of(whole, declared.scheme, participation=participation)
     truth = true_series([window for _, window in drawn], kind.ages)
     told = [truth.get(each) for each in answer.series.names]
-    return _Drawn(answer, life.words(devices), "series", told, truth)
+    document = answer_document(answer, truth)
+    return _Drawn(answer.to_dict(), document, life.words(devices), "series", told)
