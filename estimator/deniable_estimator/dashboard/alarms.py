@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from deniable.protocol import windows
 from deniable_estimator.analyses.anomalies import Figure
-from deniable_estimator.asking.fetch import Selection, unfinished
+from deniable_estimator.asking.fetch import Selection
 from deniable_estimator.asking.history import LONGEST_HISTORY, History, Look, inspect, looks_in
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import Turn, digest
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.basis import unfinished
 from deniable_estimator.kinds.formats import window
 from deniable_estimator.messages import listed, message
 

@@ -15,7 +15,7 @@ from deniable.protocol import windows
 from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.asking.fetch import Selection, unfinished
+from deniable_estimator.asking.fetch import Selection
 from deniable_estimator.asking.listed import MOST_STRINGS, Listed, list_path
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.reader import Reader
@@ -23,6 +23,7 @@ from deniable_estimator.asking.results import Results, Turn, digest
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import LIGHT, png
 from deniable_estimator.dashboard.ranges import day_at, read_range
+from deniable_estimator.kinds.basis import unfinished
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""

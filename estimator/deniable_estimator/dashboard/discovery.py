@@ -10,8 +10,7 @@ from functools import partial
 
 from deniable import ValueListError
 from deniable.protocol import windows
-from deniable_estimator.asking.discoveries import closed_lists, finds_of, trend_of_finds
-from deniable_estimator.asking.fetch import unfinished
+from deniable_estimator.asking.discoveries import finds_of, followed_lists, trend_of_finds
 from deniable_estimator.asking.results import Versioned, digest
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.data import DataSource
@@ -29,13 +28,13 @@ def finds_at(reading: PageReading, minimum_share: float | None = None) -> Versio
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
     source, metric, selection = reading.source, reading.metric, reading.select()
-    version, running = source.version_of(selection), unfinished(selection.labels, source.clock())
+    version, now = source.version_of(selection), source.clock()
     asked = reading.level, minimum_share
 
     def found() -> Finds:
         given = selection.read(), metric
         find = partial(finds_of, *given, level=reading.level, minimum_share=minimum_share)
-        return source.workers.run(find).marked(running)
+        return source.workers.run(find).marked(now)
 
     made = source.fetch(
         lambda turn: Versioned(turn.get(digest("finds", version, *asked), found), version),
@@ -91,7 +90,7 @@ def find_named(finds: Finds, name: str) -> Find:
 def _lists(source: DataSource) -> tuple[dict[str, Collection[str]], bytes]:
     """The lists that are followed already, by metric, with their version: those of the registry,
     and those of the operator. A list with a mistake follows nothing."""
-    lists: dict[str, Collection[str]] = dict(closed_lists(source.registry))
+    lists: dict[str, Collection[str]] = {**followed_lists(source.registry)}
     versions = []
     for each in source.registry:
         if each.needs_candidates:

@@ -65,7 +65,6 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     from deniable_estimator.terminal.printing import (
         answer_document,
         check_given,
-        check_limits,
         shares_below,
     )
 
@@ -77,7 +76,6 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
         change = call.change(reader, answer)
     more = call.told_since(change)
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
-    check_limits(answer, limits)
     check_given(answer, given)
     if limits:
         more["shares_below"] = shares_below(answer, limits)
@@ -197,8 +195,9 @@ def anomalies(call: StoreCall) -> None:
 
     Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.
     """
-    from deniable_estimator.asking.fetch import select, unfinished
+    from deniable_estimator.asking.fetch import select
     from deniable_estimator.asking.history import inspect, looks_in
+    from deniable_estimator.kinds.basis import unfinished
     from deniable_estimator.terminal.printing import history_document
 
     with call.reading("Looking at each window") as reader:
@@ -265,7 +264,7 @@ def discover(
     from deniable_estimator.document.terminal import MOST_ROWS
     from deniable_estimator.kinds.discovery.words import finds_document
     from deniable_estimator.terminal.printing import finds_trend_document
-    from deniable_estimator.terminal.promoting import check_target, followed_lists, promote
+    from deniable_estimator.terminal.promoting import check_target, promote
 
     if target:
         check_target(call.registry, target, folder)
@@ -279,7 +278,7 @@ def discover(
             *asked,
             minimum_share=minimum_share,
             prior=read_prior(prior) if prior else None,
-            followed=followed_lists(call.registry, folder),
+            folder=folder,
             progress=tell,
         )
         trend = trend_of_finds(*asked, finds, by=by, progress=tell) if by and finds.finds else None

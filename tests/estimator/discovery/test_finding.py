@@ -16,7 +16,7 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.discovery.finds import find_strings, shares_of
 from deniable_estimator.statistics.participation import Participation
-from deniable_estimator.terminal.promoting import _replace, _toml_list
+from deniable_estimator.terminal.promoting import _toml_list
 
 HOSTILE = "=1+\u202e<b>"
 """A formula, a mark that reorders a line, and a tag: 9 bytes."""
@@ -226,16 +226,6 @@ def test_a_list_to_copy_is_ascii():
     told = _toml_list(["search", 'a"\\', "搜索", "\U0001f600"])
     assert told.isascii()
     assert tomllib.loads(told) == {"values": ["search", 'a"\\', "搜索", "\U0001f600"]}
-
-
-def test_a_link_stays_a_link(tmp_path):
-    """Strings are added to the file that a link leads to."""
-    real, link = tmp_path / "real.txt", tmp_path / "link.txt"
-    real.write_text("old\n")
-    link.symlink_to(real)
-    _replace(link, "old\nnew\n")
-    assert link.is_symlink()
-    assert real.read_text() == "old\nnew\n"
 
 
 @pytest.mark.parametrize("text", [" =1", "\uff1dcmd()", "\uff0b1", "\uff0d1", "\uff20A1"])
