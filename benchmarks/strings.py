@@ -30,7 +30,7 @@ from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.analyses.discovery.prefix_tree import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, shipped_prior
 from deniable_estimator.kinds.basis import Part
-from deniable_estimator.kinds.discovery.finds import Rule, find_strings
+from deniable_estimator.kinds.discovery.finds import find_strings
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.statistics.participation import Participation
@@ -98,7 +98,7 @@ def seen(crowd: Crowd, code: PrefixTree, n: int, prior: Prior, seed: int) -> See
         heads.setdefault(cut, place)
         held[cut] = held.get(cut, 0) + count
     part = Part(tally, Scheme("discovery", code, ()), None, Participation.evenly(tally))
-    finds = find_strings([part], Rule(), prior=prior).finds
+    finds = find_strings([part], prior=prior).finds
     true = [heads[each.head] for each in finds if held.get(each.head)]
     top = {most: sum(place < most for place in true) for most in (10, 20, 50)}
     return Seen(len(true), len(finds) - len(true), top)

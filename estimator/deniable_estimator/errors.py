@@ -10,9 +10,4 @@ class EstimateError(DeniableError):
 
 
 class OnlyLongerError(EstimateError):
-    """Windows that are asked for were dropped, and only sums of longer periods have them: `first`
-    is the oldest of them."""
-
-    def __init__(self, message: str, first: str) -> None:
-        self.first = first
-        super().__init__(message)
+    """Windows that are asked for were dropped, and only sums of longer periods have them."""

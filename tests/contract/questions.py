@@ -131,7 +131,8 @@ def _of_mechanism(name, metric):
         yield f"deniable plan simulate {of} {crowd}".strip()
     strings = " --candidates lists/homepage.txt" if kind == "string" else ""
     of = f"--registry mechanisms.toml {name}{strings}"
-    asked = [f"estimate {of}", f"estimate trend {of}", f"estimate anomalies {of}"]
+    asked = [f"estimate {of}", f"estimate trend {of}"]
+    asked += [f"estimate anomalies --registry mechanisms.toml {name}"]
     if kind == "discovery":
         asked = [f"estimate discover {of}"]
     elif kind != "retention":

@@ -132,7 +132,7 @@ def test_earlier_lists_of_a_segment(dark):
 
 def test_small_segments_are_one_together(world):
     """Segments of 60 and 70 devices say nothing alone, and are the rest: the sum of their rows,
-    with the reports of both. With `recent`, windows may differ, and there is none."""
+    with the reports of both."""
     for place, n in enumerate((4000, 2000, 60, 70)):
         world.crowd("dark_mode", place, [n // 2, n - n // 2])
     asked = Reader(world.store), world.registry, Query("dark_mode", Days(DAY, DAY)), ["platform"]
@@ -145,7 +145,6 @@ def test_small_segments_are_one_together(world):
     assert split.rest is not None
     assert split.rest.series.value[0] == pytest.approx((cell / 130 - q) / (p - q), abs=1e-15)
     assert split.rest.participation.reports == {DAY.isoformat(): 130}
-    assert by_segment(*asked, recent=True, now=NOW).rest is None
 
 
 @pytest.mark.parametrize(
@@ -166,21 +165,12 @@ def test_bad_questions(world, metric, where, options, told):
         )
 
 
-def test_each_segment_has_its_own_windows(world):
-    """With `recent` a segment is over the newest windows with enough reports: one, 7, 28 or all;
-    nothing is compared."""
+def test_each_segment_has_its_own_periods(world):
+    """The trend of a segment is by the finest periods of which half have enough reports."""
     enough = enough_reports(world.registry["dark_mode"].scheme)
     for day in range(40):
         for place, n in enumerate((enough, enough // 6, enough // 20, enough // 1000 + 3)):
             world.crowd("dark_mode", place, [n // 2, n - n // 2], day)
-    split = by_segment(
-        Reader(world.store), world.registry, Query("dark_mode"), ["platform"], recent=True, now=1e12
-    )
-    assert [len(each.answer.windows) for each in split.groups] == [1, 7, 28, 40]
-    assert split.reference is None
-    assert split.comparisons == {}
-    assert not split.differs.any()
-    assert "its own windows" in split.verdict
     asked = Reader(world.store), world.registry, Query("dark_mode"), ["platform"]
     found = trends_by_segment(*asked, now=1e12)
     assert [each.by for each in found.trends] == ["day", "week", "month", "month"]

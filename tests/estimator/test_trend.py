@@ -5,10 +5,10 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from deniable.protocol import windows
-from deniable_estimator.asking.fetch import unfinished
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import _count, trend
+from deniable_estimator.kinds.basis import unfinished
 
 LATER = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
 """All of the weeks are over."""

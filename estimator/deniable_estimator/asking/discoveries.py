@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery, denied
 from deniable_estimator.analyses.discovery.prior import Prior
-from deniable_estimator.asking.fetch import Question, select, unfinished
+from deniable_estimator.asking.fetch import Question, select
+from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import Days, Query, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import Progress, Trend, trend
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer
-from deniable_estimator.kinds.discovery.finds import Finds, Rule, find_strings, shares_of
+from deniable_estimator.kinds.discovery.finds import Finds, find_strings, shares_of
 from deniable_estimator.messages import message
 
 
@@ -28,23 +29,25 @@ def discover(
     *,
     minimum_share: float | None = None,
     prior: Prior | None = None,
-    followed: Mapping[str, Collection[str]] | None = None,
+    folder: Path | None = None,
     now: float | None = None,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Progress = lambda done, of: None,
 ) -> Finds:
     """The strings that a discovery metric found.
 
     Args:
         minimum_share: a larger one than the registry's; it cannot be smaller.
         prior: what text looks like; the shipped one if not given.
-        followed: the strings of each list that people already follow.
+        folder: that of the operator's lists of strings.
         progress: is told how many of how many rows are done.
 
     Raises:
         MetricError: the registry declares no such metric.
         EstimateError: it is no discovery metric, or the range ends before it begins.
+        ValueListError: a list cannot be read or has a mistake.
         StoreUnavailable: the store cannot answer now.
     """
+    lists = followed_lists(registry, folder)
     found = finds_of(
         select(reader, registry, query).read(),
         find_metric(registry, query.metric),
@@ -52,9 +55,7 @@ def discover(
         prior=prior,
         progress=progress,
     )
-    lists = {**closed_lists(registry), **(followed or {})}
-    waiting = unfinished(found.windows, time.time() if now is None else now)
-    return found.followed_in(lists).marked(waiting)
+    return found.followed_in(lists).marked(now)
 
 
 def finds_of(
@@ -64,7 +65,7 @@ def finds_of(
     level: float = 0.95,
     minimum_share: float | None = None,
     prior: Prior | None = None,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Progress = lambda done, of: None,
 ) -> Finds:
     """The same from data that is read already, which needs no store.
 
@@ -80,14 +81,27 @@ def finds_of(
                 type=kind.name,
             )
         )
-    least = max(kind.minimum_share, minimum_share or 0.0)
-    rule = Rule(least, partial(denied, patterns=kind.deny))
-    return find_strings(question.parts, rule, level=level, prior=prior, progress=progress)
+    return find_strings(
+        question.parts,
+        minimum_share=max(kind.minimum_share, minimum_share or 0.0),
+        denies=partial(denied, patterns=kind.deny),
+        level=level,
+        prior=prior,
+        progress=progress,
+    )
 
 
-def closed_lists(registry: Registry) -> dict[str, frozenset[str]]:
-    """The values of each metric that has a list of them."""
-    return {each.name: frozenset(each.values) for each in registry if each.type.name == "category"}
+def followed_lists(registry: Registry, folder: Path | None = None) -> dict[str, frozenset[str]]:
+    """The strings that are followed already: the values of each category, and the operator's lists
+    in that folder.
+
+    Raises:
+        ValueListError: a list cannot be read or has a mistake.
+    """
+    lists = {each.name: each.values for each in registry if each.type.name == "category"}
+    listed = {each.name: listed_strings(each, folder) for each in registry}
+    lists |= {name: tuple(texts) for name, texts in listed.items() if texts is not None}
+    return {name: frozenset(texts) for name, texts in lists.items()}
 
 
 def trend_of_finds(
@@ -98,7 +112,7 @@ def trend_of_finds(
     *,
     by: windows.Kind | None = None,
     now: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda done, of: None,
 ) -> Trend:
     """How common the finds were in each period: the tally of each is asked for the same strings.
 

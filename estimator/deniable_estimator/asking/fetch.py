@@ -6,8 +6,7 @@ estimated from the tallies of that pair, in all windows in which it has no repor
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -60,14 +59,7 @@ def read(
             metric has no such segment.
         StoreUnavailable: the store cannot answer now.
     """
-    answer = select(reader, registry, query).read().estimate(level=level)
-    return answer.marked(unfinished(answer.windows, time.time() if now is None else now))
-
-
-def unfinished(labels: Iterable[str], now: float) -> tuple[str, ...]:
-    """The windows that have not ended at a POSIX time. They hold reports of metrics that are
-    answered at once, and of devices whose clock runs ahead."""
-    return tuple(label for label in labels if windows.end(label) > now)
+    return select(reader, registry, query).read().estimate(level=level).marked(now)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +95,13 @@ class Question:
         (found,) = estimated([self], level, adjust)
         return found
 
-    def margin(self, level: float, adjust: Adjustment) -> Answer:
-        """What the pair says of the metric, with the same error."""
+    def margins(self, level: float, adjust: Adjustment) -> list[Answer]:
+        """What the pair says of the metric, if there is one, with the same error."""
+        if not self.pair:
+            return []
         answer = Question(self.pair).estimate(level=level, adjust=adjust)
         assert isinstance(answer, PairAnswer)
-        return answer.margin_of(self.metric, self.candidates)
+        return [answer.margin_of(self.metric, self.candidates)]
 
     @property
     def informed(self) -> tuple[Part, ...]:
@@ -120,7 +114,7 @@ def estimated(
 ) -> list[Answer]:
     """What each of these questions estimates, with the errors of one; the tallies of a scheme are
     estimated together."""
-    margins = [[each.margin(level, adjust)] if each.pair else [] for each in questions]
+    margins = [each.margins(level, adjust) for each in questions]
     # Without any report the answer is of the kind that the pair gives, so that such a period can
     # be compared with others.
     asked = [each.informed or (() if each.pair else each.parts[:1]) for each in questions]

@@ -87,14 +87,12 @@ class Look:
         )
 
 
-def _look(label: str, question: Question) -> Look | None:
-    """That of tallies of several schemes, and of any that is not the shares of a closed list; None
-    without reports. Strings are not decoded: of their tallies alone the rows and bitmaps are looked
-    at, and the rows of a discovery."""
-    if not question.n:
-        return None
+def _look(label: str, question: Question) -> Look:
+    """That of tallies of several schemes, and of any that is not the shares of a closed list.
+    Strings are not decoded: of their tallies alone the rows and bitmaps are looked at, and the rows
+    of a discovery."""
     parts = question.informed
-    if question.pair or not any(_is_open(part.scheme) for part in parts):
+    if question.n and (question.pair or not any(_is_open(part.scheme) for part in parts)):
         return Look.of(label, question.estimate())
     found = [
         figure
@@ -103,22 +101,22 @@ def _look(label: str, question: Question) -> Look | None:
         for figure in figures([part.tally], analysis_of(mechanism), [1.0])[0]
     ]
     none = np.zeros(0)
-    return Look(label, question.n, parts[0].tally.scheme, (), none, none, tuple(found))
+    scheme = parts[0].tally.scheme if parts else ""
+    return Look(label, question.n, scheme, (), none, none, tuple(found))
 
 
-def looks_in(selection: Selection, labels: Sequence[str]) -> Iterator[tuple[str, Look | None]]:
-    """Each of these windows of a selection, with what there is to see in it. Some are read at
-    once."""
+def looks_in(selection: Selection, labels: Sequence[str]) -> Iterator[Look]:
+    """What there is to see in each of these windows of a selection. Some are read at once."""
     for first in range(0, len(labels), selection.at_once):
         some = labels[first : first + selection.at_once]
         questions = selection.read_each([[label] for label in some])
-        yield from zip(some, look_at_each(some, questions), strict=True)
+        yield from look_at_each(some, questions)
 
 
-def look_at_each(labels: Sequence[str], questions: Sequence[Question]) -> list[Look | None]:
+def look_at_each(labels: Sequence[str], questions: Sequence[Question]) -> list[Look]:
     """What there is to see in each of these windows, in their order, without all else that an
     estimate says: that takes a quarter of its time."""
-    found: dict[str, Look | None] = {}
+    found: dict[str, Look] = {}
     alike: dict[str, dict[str, Part]] = {}
     for label, question in zip(labels, questions, strict=True):
         parts = question.informed
@@ -223,10 +221,12 @@ def inspect(
     """The windows `shown`, each against those before it; all of them, if not given.
 
     Args:
-        looks: the oldest first. Those that are not shown are what others are compared with.
+        looks: the oldest first. Those that are not shown are what others are compared with; those
+            without reports are passed over.
         whole: the figures of the sum of the windows that are shown.
         unfinished: the windows that have not ended, which are not compared.
     """
+    looks = [each for each in looks if each.n]
     ended = [each for each in looks if each.label not in unfinished]
     against = {each.label: found for each, found in zip(ended, _against(ended), strict=True)}
     kept = [

@@ -251,13 +251,14 @@ def telling_longer(metric: str) -> Iterator[None]:
 def _only_longer(metric: str, error: NotKept) -> OnlyLongerError:
     first, last = error.windows[0], error.windows[-1]
     if not error.periods:
-        told = message(
-            "the windows {first} to {last} of {metric} were dropped: ask for a longer period",
-            first=first,
-            last=last,
-            metric=metric,
+        return OnlyLongerError(
+            message(
+                "the windows {first} to {last} of {metric} were dropped: ask for a longer period",
+                first=first,
+                last=last,
+                metric=metric,
+            )
         )
-        return OnlyLongerError(told, first)
     begin = datetime.fromtimestamp(bounds(error.periods[0])[0], UTC).date()
     end = datetime.fromtimestamp(bounds(error.periods[-1])[1] - 1, UTC).date()
     told = message(
@@ -270,7 +271,7 @@ def _only_longer(metric: str, error: NotKept) -> OnlyLongerError:
         begin=begin,
         end=end,
     )
-    return OnlyLongerError(told, first)
+    return OnlyLongerError(told)
 
 
 def _listed(periods: Sequence[str]) -> str:

@@ -5,8 +5,8 @@ and what arrives meanwhile must not make it contradict itself. A window that is 
 and named, instead of keeping all others from people.
 
 Answers are kept under the version of what they were read from. A window that cannot be read changes
-no stamp in the store, so its name has a mark of its own in the version: how often it became
-unreadable or readable, and for how many minutes it has been unreadable, so that it is tried again.
+no stamp in the store, so its name has a mark of its own in the version: since when it is unreadable
+or readable again, and for how many minutes it has been unreadable, so that it is tried again.
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ _log = logging.getLogger("deniable.estimator")
 _AGAIN_SECONDS = 60.0
 """After so long an unreadable window is tried again."""
 
-_NEVER = 0, 0.0
-"""Of a window that was always readable."""
-
 _VERSION_BYTES = 20
 
 _NO_WINDOW = "0001-01-01"
@@ -55,9 +52,8 @@ class Unreadable:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self._lock = threading.Lock()
-        self._changes: dict[tuple[str, str, str], tuple[int, float]] = {}
-        """How often a window changed from readable to unreadable or back, and when it last did:
-        after an odd number of changes it is unreadable."""
+        self._changes: dict[tuple[str, str, str], tuple[bool, float]] = {}
+        """Whether a window is unreadable, and since when it is or no longer is."""
 
     def tried(
         self, metric: str, scheme: str, labels: Iterable[str], found: Mapping[str, StoreError]
@@ -67,28 +63,19 @@ class Unreadable:
             return
         with self._lock:
             for label in labels:
-                key = metric, scheme, label
-                changes, _ = self._changes.get(key, _NEVER)
-                if changes % 2 != (label in found):
-                    self._changes[key] = changes + 1, self.clock()
-                    if label in found:
+                key, bad = (metric, scheme, label), label in found
+                if bad != (key in self._changes and self._changes[key][0]):
+                    self._changes[key] = bad, self.clock()
+                    if bad:
                         _log.warning("left out: %s", found[label])
 
-    def among(self, metric: str, scheme: str, labels: Iterable[str]) -> list[str]:
-        """Which of these windows could not be read when that was last tried."""
-        if not self._changes:
-            return []
-        with self._lock:
-            known = self._changes
-            return [each for each in labels if known.get((metric, scheme, each), _NEVER)[0] % 2]
-
     def of_metric(self, metric: str) -> list[str]:
-        """All windows of a metric that could not be read."""
+        """All windows of a metric that could not be read when that was last tried."""
         with self._lock:
             return [
                 label
-                for (name, _, label), (changes, _) in self._changes.items()
-                if name == metric and changes % 2
+                for (name, _, label), (bad, _) in self._changes.items()
+                if name == metric and bad
             ]
 
     def schemes(self) -> list[tuple[str, str]]:
@@ -103,10 +90,10 @@ class Unreadable:
         found = []
         with self._lock:
             for label in sorted(labels):
-                changes, since = self._changes.get((metric, scheme, label), _NEVER)
-                if changes:
-                    tried = (self.clock() - since) // _AGAIN_SECONDS if changes % 2 else 0
-                    found.append(f"{label}/{changes}/{tried:.0f} ".encode())
+                if known := self._changes.get((metric, scheme, label)):
+                    bad, since = known
+                    tried = (self.clock() - since) // _AGAIN_SECONDS if bad else 0
+                    found.append(f"{label}/{bad}/{since}/{tried:.0f} ".encode())
         return _hash(version, *found) if found else version
 
 
@@ -241,7 +228,7 @@ class Reader:
         if asked:
             for label, version in self._store.each_version(metric, scheme, asked).items():
                 known[label] = self.unreadable.marked(version, metric, scheme, (label,))
-            self._leave_out(metric, self.unreadable.among(metric, scheme, asked))
+            self.note_touched(metric, frozenset(asked).__contains__)
         return {label: known[label] for label in labels}
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
@@ -257,8 +244,8 @@ class Reader:
         return found
 
     def note_touched(self, metric: str, touches: Callable[[str], bool]) -> None:
-        """Note the windows of a metric that cannot be read and are asked for, of an answer that was
-        kept and not read again."""
+        """Note the windows of a metric that cannot be read and are asked for, also where an answer
+        was kept and is not read again."""
         self._leave_out(metric, list(filter(touches, self.unreadable.of_metric(metric))))
 
     def _leave_out(self, metric: str, labels: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 from cachetools import LRUCache
 
 from deniable import DeniableError
-from deniable_estimator.asking.history import History
+from deniable_estimator.asking.history import History, Look
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.asking.work import WorkersClosed
 from deniable_estimator.kinds.base import Answer
@@ -353,10 +353,8 @@ def size_of(found: object) -> int:
         return len(found)
     if isinstance(found, list):
         return 64 + _TEXT * len(found)
-    if isinstance(found, tuple):
-        # One window holds its arrays; several are told by the windows that are known already.
-        (only,) = found if len(found) == 1 else (None,)
-        return 64 + 8 * len(found) + (_LOOK + _SHARE * len(only.share) if only else 0)
+    if isinstance(found, Look):
+        return _LOOK + _SHARE * len(found.share)
     if isinstance(found, History):
         return 64 + _FIGURE * found.checks
     if isinstance(found, Finds):

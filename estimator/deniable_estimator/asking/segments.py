@@ -8,7 +8,7 @@ months, whichever is the first in which half of the periods have enough reports.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -22,8 +22,8 @@ from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.mechanisms.number_range import Histogram
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_collector.tally import Tally
-from deniable_estimator.asking.fetch import Chosen, Question, Selection, select, unfinished
-from deniable_estimator.asking.query import Query, find_metric, sliced
+from deniable_estimator.asking.fetch import Chosen, Question, Selection, select
+from deniable_estimator.asking.query import Query, check_where, find_metric, sliced
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import GROUPS, Trend, trend
 from deniable_estimator.document.csv_files import Filed, Table
@@ -33,10 +33,7 @@ from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.segments.segmented import Group, Segmented, name_of
-from deniable_estimator.messages import counted, message
-
-UNIONS = {"day": (1, 7, 28), "week": (1, 4), "month": (1,)}
-"""The newest windows that a segment is estimated from, if they have enough reports; else all."""
+from deniable_estimator.messages import message
 
 _ENOUGH_FOR_MEAN = 400
 """With so many reports a mean is known to a few percent of its range at usual epsilons."""
@@ -82,15 +79,6 @@ def enough_reports(scheme: Scheme) -> int:
     return _ENOUGH_FOR_MEAN
 
 
-def _newest(metric: Metric, scheme: Scheme, reports: Mapping[str, int]) -> tuple[str, ...]:
-    """The newest windows with enough reports: one, then more of them, then all."""
-    labels, enough = tuple(reports), enough_reports(scheme)
-    for count in UNIONS[metric.window]:
-        if sum(reports[label] for label in labels[-count:]) >= enough:
-            return labels[-count:]
-    return labels
-
-
 def by_segment(
     reader: Reader,
     registry: Registry,
@@ -98,100 +86,34 @@ def by_segment(
     by: Sequence[str],
     *,
     against: Mapping[str, str] | None = None,
-    recent: bool = False,
     now: float | None = None,
 ) -> Segmented:
     """The metric's answer for each combination of the segments `by`, with what is the same as in
-    `reading.read`.
+    `fetch.read`.
 
-    `against` is the combination that the others are
-    compared with; the largest, if not given. With `recent`, each segment is over its newest
-    windows that have enough reports, and nothing is compared.
+    `against` is the combination that the others are compared with; the largest, if not given.
 
     Raises:
-        EstimateError: as `reading.read`; or `by`, `where` or `against` are no segments of the
+        EstimateError: as `fetch.read`; or `by`, `where` or `against` are no segments of the
             metric.
     """
-    selection = select(reader, registry, query)
-    return split_question(selection, by, against=against, recent=recent).answer(now=now)
+    return split(select(reader, registry, query), by, against=against, now=now)
 
 
-@dataclass(frozen=True, eq=False)
-class SplitQuestion:
-    """All data of an answer by segments; only the calculation is left."""
-
-    by: tuple[str, ...]
-    where: Mapping[str, str]
-    total: Question
-    groups: tuple[tuple[dict[str, str], Question], ...]
-    rest: Question
-    """That of the small ones together."""
-    unsplit: int
-    """Reports that tell none of the groups."""
-    against: Mapping[str, str] | None
-    recent: bool
-
-    def answer(self, *, level: float = 0.95, now: float | None = None) -> Segmented:
-        """The answer.
-
-        Raises:
-            EstimateError: a candidate cannot be estimated, or `against` has too few reports.
-        """
-        moment = time.time() if now is None else now
-
-        def answer(question: Question) -> Answer:
-            found = question.estimate(level=level)
-            return found.marked(unfinished(found.windows, moment))
-
-        groups = [Group(labels, answer(each)) for labels, each in self.groups if each.n]
-        large = tuple(each for each in groups if each.answer.n >= LEAST_REPORTS)
-        small = tuple(each for each in groups if each.answer.n < LEAST_REPORTS)
-        rest = answer(self.rest) if self.rest.n and not self.recent else None
-        return Segmented(
-            self.by,
-            self.where,
-            answer(self.total),
-            large,
-            small,
-            rest if rest is not None and rest.n >= LEAST_REPORTS else None,
-            self.unsplit,
-            self._reference(large),
-            not self.recent,
-        )
-
-    def _reference(self, large: Sequence[Group]) -> Group | None:
-        """What the others are compared with: the largest, if nothing else is asked for."""
-        compared = large
-        if self.against is not None:
-            compared = [each for each in large if dict(each.labels) == dict(self.against)]
-            if not compared:
-                raise EstimateError(
-                    message(
-                        "{segment} has fewer than {least} reports here: compare with another "
-                        "segment",
-                        segment=name_of(self.against),
-                        least=LEAST_REPORTS,
-                    )
-                )
-        if len(large) < 2 or self.recent:
-            return None
-        return max(compared, key=lambda each: each.answer.n)
-
-
-def split_question(
+def split(
     selection: Selection,
     by: Sequence[str],
     *,
     against: Mapping[str, str] | None = None,
-    recent: bool = False,
-) -> SplitQuestion:
-    """The data of a selection of tallies by segments, in the order of the current scheme.
-
-    With `recent`, a segment's question is over its newest windows of `UNIONS` that have enough
-    reports. Otherwise all are over the same windows, and each tally is read once.
+    estimate: Callable[[Question], Answer] = Question.estimate,
+    now: float | None = None,
+) -> Segmented:
+    """The same of a selection of tallies, in the order of the current scheme. Each tally is read
+    once; `estimate` may take a question elsewhere.
 
     Raises:
-        EstimateError: `by` or `against` are no segments of the metric.
+        EstimateError: `by` or `against` are no segments of the metric, a candidate cannot be
+            estimated, or `against` has too few reports.
         StoreUnavailable: the store cannot answer now.
     """
     check_names(selection.metric, by)
@@ -202,56 +124,72 @@ def split_question(
     read = []
     unsplit = 0
     for each in selection.own:
-        scheme = each.scheme
-        groups: dict[tuple[str, ...], list[int]] = {}
+        places_of: dict[tuple[str, ...], list[int]] = {}
         for place in each.places:
-            labels = scheme.combinations[place]
+            labels = each.scheme.combinations[place]
             if set(by) <= labels.keys():
-                groups.setdefault(tuple(labels[segment] for segment in by), []).append(place)
+                places_of.setdefault(tuple(labels[segment] for segment in by), []).append(place)
+        for key in places_of:
+            found.setdefault(key, [])
         if not each.windows:
-            for key in groups:
-                found.setdefault(key, [])
             continue
         counts = reader.segment_reports(*each.named, each.windows)
-        if not groups:
+        if not places_of:
             unsplit += int(sum(reports[list(each.places)].sum() for reports in counts.values()))
             continue
-        whole = {each.windows: reader.tally(*each.named, each.windows)}
-        read.append((each, whole[each.windows], counts, groups))
-        for key, places in groups.items():
-            chosen = each.windows
-            if recent:
-                # Of dropped windows the newest cannot be had alone.
-                apart = [label for label in counts if label not in each.dropped]
-                own = {label: int(counts[label][places].sum()) for label in apart or counts}
-                chosen = _newest(selection.metric, scheme, own)
-                if chosen not in whole:
-                    whole[chosen] = reader.tally(*each.named, chosen)
-            told = {label: counts[label] for label in chosen}
-            found.setdefault(key, []).append(_part(each, whole[chosen], told, places))
+        tally = reader.tally(*each.named, each.windows)
+        read.append((each, tally, counts, places_of))
+        for key, places in places_of.items():
+            found[key].append(_part(each, tally, counts, places))
     questions = {key: Question(tuple(parts)) for key, parts in found.items()}
     small = {key for key, question in questions.items() if question.n < LEAST_REPORTS}
-    rest = tuple(
-        _part(each, tally, counts, places)
-        for each, tally, counts, groups in read
-        if (places := [place for key in groups if key in small for place in groups[key]])
+    rest = Question(
+        tuple(
+            _part(each, tally, counts, places)
+            for each, tally, counts, places_of in read
+            if (places := [place for key in places_of if key in small for place in places_of[key]])
+        )
     )
-    split = tuple((dict(zip(by, key, strict=True)), each) for key, each in questions.items())
-    given = selection.query.where, selection.read(), split, Question(rest), unsplit, against, recent
-    return SplitQuestion(tuple(by), *given)
+
+    def answer(question: Question) -> Answer:
+        return estimate(question).marked(now)
+
+    groups = {
+        key: Group(dict(zip(by, key, strict=True)), answer(question))
+        for key, question in questions.items()
+        if question.n
+    }
+    large = tuple(each for key, each in groups.items() if key not in small)
+    return Segmented(
+        tuple(by),
+        selection.query.where,
+        answer(selection.read()),
+        large,
+        tuple(each for key, each in groups.items() if key in small),
+        answer(rest) if rest.n >= LEAST_REPORTS else None,
+        unsplit,
+        _reference(large, against),
+    )
+
+
+def _reference(large: Sequence[Group], against: Mapping[str, str] | None) -> Group | None:
+    """What the others are compared with: the largest, if nothing else is asked for."""
+    compared = large
+    if against is not None:
+        compared = [each for each in large if dict(each.labels) == dict(against)]
+        if not compared:
+            raise EstimateError(
+                message(
+                    "{segment} has fewer than {least} reports here: compare with another segment",
+                    segment=name_of(against),
+                    least=LEAST_REPORTS,
+                )
+            )
+    return max(compared, key=lambda each: each.answer.n) if len(large) > 1 else None
 
 
 def _check_against(metric: Metric, by: Sequence[str], against: Mapping[str, str]) -> None:
-    declared = {each.name: each.values for each in metric.segments}
-    for name, value in against.items():
-        if name not in by or value not in declared[name]:
-            raise EstimateError(
-                message(
-                    "{segment}={value} is not one of the segments that are compared",
-                    segment=name,
-                    value=value,
-                )
-            )
+    check_where(metric, against)
     if set(against) != set(by):
         raise EstimateError(
             message("name a value for each of {segments} to compare with", segments=", ".join(by))
@@ -283,24 +221,10 @@ class SegmentTrends(Filed):
     @property
     def notes(self) -> tuple[str, ...]:
         """How to read it."""
-        notes = [message("segments are not private: each report states its segment without noise")]
-        if len({each.by for each in self.trends}) > 1:
-            notes.append(
-                message("segments with fewer reports are shown by longer periods than the others")
-            )
-        if small := self.split.small:
-            notes.append(
-                counted(
-                    "{count} segment with fewer than {least} reports in all is left out: "
-                    "{segments}",
-                    "{count} segments with fewer than {least} reports in all are left out: "
-                    "{segments}",
-                    len(small),
-                    least=LEAST_REPORTS,
-                    segments="; ".join(f"{each.name} ({each.answer.n:,})" for each in small),
-                )
-            )
-        return tuple(notes)
+        if len({each.by for each in self.trends}) < 2:
+            return self.split.notes
+        longer = message("segments with fewer reports are shown by longer periods than the others")
+        return (*self.split.notes, longer)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

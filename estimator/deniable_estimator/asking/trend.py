@@ -23,15 +23,15 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.asking.comparison import compare_each
-from deniable_estimator.asking.fetch import estimated, select, unfinished
+from deniable_estimator.asking.fetch import estimated, select
 from deniable_estimator.asking.query import Days, Query, check_days, find_metric, windows_within
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.document.csv_files import Filed, Table, plain
 from deniable_estimator.document.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison
-from deniable_estimator.kinds.basis import few_notes, unreadable_note
-from deniable_estimator.messages import counted, message, sentence
+from deniable_estimator.kinds.basis import few_notes, unfinished, unreadable_note
+from deniable_estimator.messages import counted, message
 
 Points: TypeAlias = Callable[[Sequence[Days]], Iterator[Answer | None]]
 """The answers for ranges of days, in their order."""
@@ -221,7 +221,7 @@ def trend(
     now: float | None = None,
     level: float = 0.95,
     points: Points | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda done, of: None,
 ) -> Trend:
     """The metric's estimate in each period that touches the days that are asked for.
 
@@ -264,21 +264,20 @@ def trend(
     last = max(first, last)
     count = _count(by, first, last)
     if count > MOST_PERIODS:
-        too_many = (
-            sentence(
-                "that is {count:,} periods, more than {most}: choose a shorter range, weeks or "
-                "months"
+        raise EstimateError(
+            message(
+                "that is {count:,} periods, more than {most}: choose a shorter range, or longer "
+                "periods",
+                count=count,
+                most=MOST_PERIODS,
             )
-            if by == "day"
-            else sentence("that is {count:,} periods, more than {most}: choose a shorter range")
         )
-        raise EstimateError(message(too_many, count=count, most=MOST_PERIODS))
     labels = windows.span(by, first, last)
     now = time.time() if now is None else now
     # The first days are compared with those of the week before. Those that were dropped are missing
     # in the same way as those without reports.
-    earlier = [each for each in _week_before(first) if each not in whole.dropped]
-    earlier = earlier if by == "day" else []
+    week = _week_before(first) if by == "day" else []
+    earlier = [each for each in week if each not in whole.dropped]
     points = points or partial(read_ranges, reader, registry, query, level=level, now=now)
     filled = (
         {windows.window_at(by, windows.start(label)) for label in stored} if grouped else stored
@@ -298,13 +297,12 @@ def trend(
         cut = (span.first, span.last) != (windows.first_day(label), windows.last_day(label))
         estimate = None
         if label in filled:
-            if progress:
-                progress(done, len(filled))
+            progress(done, len(filled))
             try:
                 estimate = next(answers)
             except OnlyLongerError as error:
-                # Whole periods cannot be finer than the sums that have them.
-                raise (error if cut else _group_longer(metric, error)) from None
+                told = message("{told}; or group by a longer period", told=error.args[0])
+                raise OnlyLongerError(told) from None
             done += 1
         reported = estimate if estimate and estimate.n else None
         partial_ = cut or windows.end(label) > now
@@ -314,16 +312,6 @@ def trend(
         periods.append(Period(*given, unfinished=open_, unreadable=unreadable))
     periods = _compared(periods, by)
     return Trend(metric, by, level, tuple(periods[len(earlier) :]), grouped)
-
-
-def _group_longer(metric: str, error: OnlyLongerError) -> OnlyLongerError:
-    told = message(
-        "windows of {metric} from {first} on were dropped, and only sums of longer periods are "
-        "kept: group by a longer period, or begin later",
-        first=error.first,
-        metric=metric,
-    )
-    return OnlyLongerError(told, error.first)
 
 
 def _week_before(first: date) -> list[str]:
@@ -427,4 +415,4 @@ def read_ranges(
             # The others can be read, and this one says which it is.
             answers = (whole.read_each([one])[0].estimate(level=level) for one in some)
         for answer in answers:
-            yield answer.marked(unfinished(answer.windows, now))
+            yield answer.marked(now)

@@ -97,19 +97,17 @@ class Workers:
             slot.tasks += 1
             try:
                 slot.connection.send_bytes(sent)
-                kind, told = slot.connection.recv()
+                failed, told = slot.connection.recv()
             except (EOFError, OSError):
                 self._end(slot)
                 raise (
                     WorkersClosed() if self._closed else TooHeavy(self.memory, self.seconds)
                 ) from None
-            if kind == "memory" or slot.tasks >= _TASKS:
+            if slot.tasks >= _TASKS:
                 self._end(slot)
-            if kind == "memory":
-                raise TooHeavy(self.memory, self.seconds)
             # Only what this program itself has sent through its own pipe.
             found = pickle.loads(told)  # noqa: S301
-            if kind == "error":
+            if failed:
                 error, texts, members = found
                 raised: Exception = error.__new__(error, *texts)
                 raised.args = texts
@@ -200,19 +198,20 @@ def _listen(connection: Connection, tasks: queue.SimpleQueue[bytes]) -> None:
         os._exit(0)
 
 
-def _task(seconds: int, sent: bytes) -> tuple[str, bytes]:
-    """One task: ("done", result), ("error", what to raise) or ("memory", b"")."""
+def _task(seconds: int, sent: bytes) -> tuple[bool, bytes]:
+    """One task: whether it failed, and what to raise then, or its result."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     spent = used.ru_utime + used.ru_stime
     # What takes longer is ended by the system (SIGXCPU).
     _limit(resource.RLIMIT_CPU, int(spent) + seconds + 1)
     try:
         function, arguments = pickle.loads(sent)  # noqa: S301
-        return "done", pickle.dumps(function(*arguments))
+        return False, pickle.dumps(function(*arguments))
     except MemoryError:
-        return "memory", b""
+        # What it has taken is given back with the process.
+        os._exit(1)
     except Exception as error:
         if not isinstance(error, DeniableError):
             error.add_note(traceback.format_exc())
         # Not every error can be pickled as it is: some take other arguments than they keep.
-        return "error", pickle.dumps((type(error), error.args, vars(error)))
+        return True, pickle.dumps((type(error), error.args, vars(error)))

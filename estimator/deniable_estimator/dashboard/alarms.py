@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 from deniable.protocol import windows
 from deniable_estimator.analyses.anomalies import Figure
-from deniable_estimator.asking.fetch import Selection, unfinished
+from deniable_estimator.asking.fetch import Selection
 from deniable_estimator.asking.history import LONGEST_HISTORY, History, Look, inspect, looks_in
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import Turn, digest
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.basis import unfinished
 from deniable_estimator.kinds.formats import window
 from deniable_estimator.messages import listed, message
 
@@ -124,11 +124,9 @@ def _looks(source: DataSource, selection: Selection) -> tuple[Look, ...]:
     """What is looked at in each window. Those that have not changed are known; the others are read
     and looked at together."""
     keys = {label: digest("look", *each) for label, each in selection.each_version().items()}
-    found: dict[str, tuple[Look, ...]] = {
-        label: source.results.known(key) for label, key in keys.items()
-    }
+    found: dict[str, Look] = {label: source.results.known(key) for label, key in keys.items()}
     unknown = [label for label, seen in found.items() if seen is None]
-    for label, seen in looks_in(selection, unknown):
-        found[label] = () if seen is None else (seen,)
-        source.results.keep(keys[label], found[label])
-    return tuple(chain.from_iterable(found.values()))
+    for each in looks_in(selection, unknown):
+        found[each.label] = each
+        source.results.keep(keys[each.label], each)
+    return tuple(found.values())

@@ -15,8 +15,8 @@ from deniable.protocol import windows
 from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.asking.discoveries import closed_lists
-from deniable_estimator.asking.fetch import Selection, unfinished
+from deniable_estimator.asking.discoveries import followed_lists
+from deniable_estimator.asking.fetch import Selection
 from deniable_estimator.asking.listed import MOST_STRINGS, Listed, list_path
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.reader import Reader
@@ -24,6 +24,7 @@ from deniable_estimator.asking.results import Results, Turn, digest
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import LIGHT, png
 from deniable_estimator.dashboard.ranges import day_at, is_ranged, read_range
+from deniable_estimator.kinds.basis import unfinished
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""
@@ -132,7 +133,7 @@ class DataSource:
     def lists(self) -> tuple[dict[str, Collection[str]], bytes]:
         """The lists that are followed already, by metric, with their version: those of the
         registry, and those of the operator. A list with a mistake follows nothing."""
-        lists: dict[str, Collection[str]] = dict(closed_lists(self.registry))
+        lists: dict[str, Collection[str]] = {**followed_lists(self.registry)}
         versions = []
         for each in self.registry:
             if each.needs_candidates:

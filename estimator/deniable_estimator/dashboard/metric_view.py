@@ -13,11 +13,11 @@ from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.discoveries import finds_of, trend_of_finds
-from deniable_estimator.asking.fetch import Selection, select, unfinished
+from deniable_estimator.asking.fetch import Question, Selection, select
 from deniable_estimator.asking.listed import Listed, digest_of_candidates
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.results import Turn, Versioned, digest
-from deniable_estimator.asking.segments import SegmentTrends, SplitQuestion, split_question
+from deniable_estimator.asking.segments import SegmentTrends, split
 from deniable_estimator.asking.trend import Trend, read_ranges, trend
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.data import DataSource
@@ -108,17 +108,12 @@ class PageReading:
         source, selection = self.source, self.select()
         # Before the tallies are read: what comes in between makes another version.
         version = source.version_of(selection)
-        running = unfinished(selection.labels, source.clock())
+        now = source.clock()
 
         def work() -> Answer:
-            asked = selection.read(), self.level, self.adjust
-            if self._short:
-                answer = decoded(*asked)
-            else:
-                strings = self.candidates if isinstance(self.candidates, Listed) else None
-                answer = source.workers.run(decoded, *asked, strings)
+            answer = self._estimated(selection.read(), light=self._short)
             answer = replace(answer, fakes=source.fakes, alarm_level=source.alarm_level)
-            return answer.marked(running)
+            return answer.marked(now)
 
         found = turn.get(digest(version, self.strings, self.level, self.adjust), work)
         return _lasting(found, version, bool(found.unreadable))
@@ -137,11 +132,10 @@ class PageReading:
         key = digest("segmented", version, self.strings, tuple(by), given, self.level)
         values = len(self.candidates or self.metric.values) * len(self.metric.scheme.combinations)
         light = values <= _LIGHT_CELLS and not self.metric.needs_candidates
+        estimate = partial(self._estimated, light=light)
 
         def work() -> Segmented:
-            question = split_question(selection, by, against=against)
-            asked = partial(SplitQuestion.answer, question, level=self.level, now=source.clock())
-            return asked() if light else source.workers.run(asked)
+            return split(selection, by, against=against, estimate=estimate, now=source.clock())
 
         found = source.fetch(lambda turn: turn.get(key, work), key, light=light)
         return Versioned(found, version)
@@ -183,14 +177,13 @@ class PageReading:
             EstimateError: the metric is no discovery.
         """
         source, metric, selection = self.source, self.metric, self.select()
-        version = source.version_of(selection)
-        running = unfinished(selection.labels, source.clock())
+        version, now = source.version_of(selection), source.clock()
         asked = self.level, minimum_share
 
         def work() -> Finds:
             given = selection.read(), metric
             find = partial(finds_of, *given, level=self.level, minimum_share=minimum_share)
-            return source.workers.run(find).marked(running)
+            return source.workers.run(find).marked(now)
 
         made = source.fetch(
             lambda turn: Versioned(turn.get(digest("finds", version, *asked), work), version),
@@ -235,6 +228,12 @@ class PageReading:
         # Which periods have ended changes at midnight.
         known = self.source.today, day_at(self.source.seen_until)
         return digest(self.days.first, self.days.last, by, known, *parts)
+
+    def _estimated(self, question: Question, *, light: bool) -> Answer:
+        """What a question estimates: here, if that is light, and else in another process."""
+        strings = self.candidates if isinstance(self.candidates, Listed) else None
+        asked = question, self.level, self.adjust, strings
+        return decoded(*asked) if light else self.source.workers.run(decoded, *asked)
 
     @property
     def _short(self) -> bool:

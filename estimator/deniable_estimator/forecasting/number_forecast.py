@@ -64,8 +64,6 @@ def mean_half_width(window: SlidingWindow, reports: float) -> float:
     return Z * math.sqrt(mean_variance(window) / reports) / 2
 
 
-
-
 def reports_for_quantile(histogram: Histogram, quantile: float) -> int:
     """With how many reports a quantile begins to have an upper limit; take four times as many."""
     return math.ceil(Z**2 * histogram.edge_variance / (1 - quantile) ** 2)

@@ -182,7 +182,7 @@ def judge(
     if newest.n < _HALF * usual:
         return None
     (seen,) = look_at_each([window], [newest])
-    figures = Verdict.of(seen.figures).alarms(level.anomaly) if seen else ()
+    figures = Verdict.of(seen.figures).alarms(level.anomaly)
     if any(part.unnamed for part in newest.parts):
         return Judgement(window, newest.n, figures=figures)
     told: dict[str, WatchedChange] = {}

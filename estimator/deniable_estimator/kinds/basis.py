@@ -4,8 +4,9 @@ give."""
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar, Self
@@ -150,11 +151,12 @@ class Result(Basis, Filed):
     alarm_level: float = ALARM_LEVEL
     """The probability that a result with only honest devices is called anomalous."""
 
-    def marked(self, unfinished: Collection[str]) -> Self:
-        """The same result, which says that these of its windows have not ended."""
-        if not (unfinished and self.n):
+    def marked(self, now: float | None = None) -> Self:
+        """The same result, which says which of its windows have not ended at a POSIX time, the
+        clock's if not given."""
+        labels = unfinished(self.windows, time.time() if now is None else now)
+        if not (labels and self.n):
             return self
-        labels = tuple(unfinished)
         return replace(self, unfinished=labels, warnings=(unfinished_note(labels), *self.warnings))
 
     def lacking(self, unreadable: Sequence[str]) -> Self:
@@ -208,6 +210,12 @@ class Result(Basis, Filed):
         header, lines = table
         basis = self.n, round(self.devices), *(self.span or (None, None))
         return (*header, *BASIS_COLUMNS), ((*each, *basis) for each in lines)
+
+
+def unfinished(labels: Iterable[str], now: float) -> tuple[str, ...]:
+    """The windows that have not ended at a POSIX time. They hold reports of metrics that are
+    answered at once, and of devices whose clock runs ahead."""
+    return tuple(label for label in labels if windows.end(label) > now)
 
 
 def unfinished_note(labels: Sequence[str]) -> str:

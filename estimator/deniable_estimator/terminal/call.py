@@ -73,10 +73,19 @@ class StoreCall:
     def told_since(self, found: Comparison | None) -> dict[str, Any]:
         """Say what has changed in a sentence, with the days; of JSON the part with `moment`,
         `text`, and the `change` as the API has a comparison. Without --since nothing."""
-        days = self.query.days
+        days, metric = self.query.days, self.metric.name
         if not days.since:
             return {}
-        text = _told(days, found, self.metric.name)
+        from deniable_estimator.asking.comparison import since_headline
+        from deniable_estimator.messages import isolated
+
+        name, earlier = isolated(days.since), days.earlier
+        compared = f"({days.first} to {days.last} vs {earlier.first} to {earlier.last})"
+        if found is None:
+            text = f"{metric}: nothing to compare with since {name} {compared}."
+        else:
+            notes = "".join(f"\nNote: {note}." for note in found.notes)
+            text = f"{since_headline(metric, found, name)} {compared}.{notes}"
         if self.form is None:
             click.echo(text)
         change = None if found is None else found.to_dict()
@@ -121,18 +130,6 @@ class StoreCall:
             )
         click.echo(f"No reports of {name!r} in that range. {told}", err=True)
         sys.exit(NO_DATA)
-
-
-def _told(days: Days, found: Comparison | None, metric: str) -> str:
-    from deniable_estimator.asking.comparison import since_headline
-    from deniable_estimator.messages import isolated
-
-    name, earlier = isolated(days.since), days.earlier
-    compared = f"({days.first} to {days.last} vs {earlier.first} to {earlier.last})"
-    if found is None:
-        return f"{metric}: nothing to compare with since {name} {compared}."
-    notes = "".join(f"\nNote: {note}." for note in found.notes)
-    return f"{since_headline(metric, found, name)} {compared}.{notes}"
 
 
 def _days(

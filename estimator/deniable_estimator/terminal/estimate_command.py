@@ -20,7 +20,6 @@ from deniable.tools.command_line import command
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.call import StoreCall, asks, of_store, parse_segments
 from deniable_estimator.terminal.options import (
-    AnyReal,
     Real,
     alarm_level_in_force,
     assumed_fakes,
@@ -43,7 +42,7 @@ _by = click.Choice(["day", "week", "month"])
     "--below",
     "limits",
     multiple=True,
-    type=AnyReal(),
+    type=Real(),
     metavar="LIMIT",
     help="Of the distribution of a number: show the share below this limit too, in the metric's "
     "unit; may be given several times.",
@@ -66,7 +65,6 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     from deniable_estimator.terminal.printing import (
         answer_document,
         check_given,
-        check_limits,
         shares_below,
     )
 
@@ -78,7 +76,6 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
         change = call.change(reader, answer)
     more = call.told_since(change)
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
-    check_limits(answer, limits)
     check_given(answer, given)
     if limits:
         more["shares_below"] = shares_below(answer, limits)
@@ -91,7 +88,7 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
 
 
 @command("deniable estimate segments theme --by platform")
-@asks("without", "where")
+@asks("without", "since", "where")
 @click.option(
     "--by",
     multiple=True,
@@ -106,25 +103,25 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     metavar="SEGMENT=VALUE",
     help="The segment that the others are compared with; by default the largest.",
 )
-@click.option(
-    "--recent",
-    is_flag=True,
-    help="Each segment over its newest window, week, month or all windows, whichever first has "
-    "enough reports. Then segments are not compared.",
-)
 @of_store("candidates", "json", "csv")
-def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str], recent: bool) -> None:
-    """Estimate METRIC in each segment, and say which segments differ by more than noise."""
+def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> None:
+    """Estimate METRIC in each segment, and say which segments differ by more than noise.
+
+    With --since, what changed in all segments together is said first.
+    """
     from deniable_estimator.asking.segments import by_segment
     from deniable_estimator.terminal.printing import segments_document
 
-    if recent and against:
-        raise click.UsageError("--recent compares no segments: leave --against out")
     with call.reading("Estimating") as reader:
-        split = by_segment(
-            *(reader, call.registry, call.query, by), against=against or None, recent=recent
-        )
-    call.say(split.total.n, split.to_dict, lambda: segments_document(split), split.to_csv)
+        split = by_segment(reader, call.registry, call.query, by, against=against or None)
+        change = call.change(reader, split.total)
+    more = call.told_since(change)
+    call.say(
+        split.total.n,
+        lambda: {**split.to_dict(), **more},
+        lambda: segments_document(split),
+        split.to_csv,
+    )
 
 
 @command("deniable estimate trend browser --by week --value safari")
@@ -192,28 +189,25 @@ def trend(
 
 @command("deniable estimate anomalies browser --from 2026-11-16")
 @asks("without")
-@of_store("candidates", "json")
+@of_store("json")
 def anomalies(call: StoreCall) -> None:
     """Find windows of METRIC that honest reports cannot explain, or with more reports than usual.
 
     Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.
     """
-    from deniable_estimator.asking.fetch import select, unfinished
-    from deniable_estimator.asking.history import Look, inspect, looks_in
-    from deniable_estimator.asking.trend import trend
+    from deniable_estimator.asking.fetch import select
+    from deniable_estimator.asking.history import inspect, looks_in
+    from deniable_estimator.kinds.basis import unfinished
     from deniable_estimator.terminal.printing import history_document
 
     with call.reading("Looking at each window") as reader:
-        asked = reader, call.registry, call.query
-        if call.metric.type.name == "discovery":
-            chosen = select(*asked).apart()
-            looks = [each for _, each in looks_in(chosen, chosen.labels) if each is not None]
-            running = unfinished([each.label for each in looks], time.time())
-        else:
-            reported = trend(*asked).reported
-            looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
-            running = tuple(each.label for each in reported if each.unfinished)
-        found = inspect(call.metric.name, looks, alarm_level_in_force(), unfinished=running)
+        chosen = select(reader, call.registry, call.query).apart()
+        found = inspect(
+            call.metric.name,
+            [*looks_in(chosen, chosen.labels)],
+            alarm_level_in_force(),
+            unfinished=unfinished(chosen.labels, time.time()),
+        )
     if call.form is None:
         call.check(len(found.windows))
     call.say(len(found.windows), found.to_dict, lambda: history_document(found))
@@ -270,7 +264,7 @@ def discover(
     from deniable_estimator.document.terminal import MOST_ROWS
     from deniable_estimator.kinds.discovery.words import finds_document
     from deniable_estimator.terminal.printing import finds_trend_document
-    from deniable_estimator.terminal.promoting import check_target, followed_lists, promote
+    from deniable_estimator.terminal.promoting import check_target, promote
 
     if target:
         check_target(call.registry, target, folder)
@@ -284,15 +278,14 @@ def discover(
             *asked,
             minimum_share=minimum_share,
             prior=read_prior(prior) if prior else None,
-            followed=followed_lists(call.registry, folder),
+            folder=folder,
             progress=tell,
         )
         trend = trend_of_finds(*asked, finds, by=by, progress=tell) if by and finds.finds else None
+    document = partial(finds_document, finds, MOST_ROWS)
     if trend is not None:
         document = partial(finds_trend_document, trend)
-        call.say(finds.n, trend.to_dict, document, trend.to_csv, ascii_only=True)
-    else:
-        document = partial(finds_document, finds, MOST_ROWS)
-        call.say(finds.n, finds.to_dict, document, finds.to_csv, ascii_only=True)
+    found = trend or finds
+    call.say(finds.n, found.to_dict, document, found.to_csv, ascii_only=True)
     if target:
         promote(call.registry, target, finds, folder)

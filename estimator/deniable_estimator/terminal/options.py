@@ -39,13 +39,9 @@ class Real(click.FloatRange):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
 
-
-class AnyReal(Real):
-    """A float without bounds."""
-
     def _describe_range(self) -> str:
-        """Nothing: click would say `x<=None` in the help."""
-        return ""
+        """Nothing without bounds: click would say `x<=None` in the help."""
+        return "" if self.min is self.max is None else super()._describe_range()
 
 
 class Parsed(click.ParamType[_R]):

@@ -39,26 +39,6 @@ def answer_document(
     return kind_of(answer).document(answer, shown)
 
 
-def check_limits(answer: Answer, limits: Sequence[float]) -> None:
-    """Refuse limits below which the answer has no share.
-
-    Raises:
-        EstimateError: it is no distribution, or a limit lies outside of its range.
-    """
-    for limit in limits:
-        if not isinstance(answer, Distribution):
-            raise EstimateError(
-                f"{answer.metric} is not asked for the distribution of a number, so no share below "
-                "a limit can be told: leave --below out"
-            )
-        start, end = answer.range.start, answer.range.end
-        if not start <= limit <= end:
-            raise EstimateError(
-                f"the limit {limit:g} is outside of the range of {answer.metric}: choose one from "
-                f"{start:g} to {end:g}"
-            )
-
-
 def check_given(answer: Answer, given: str | None) -> None:
     """Refuse a list that conditionals cannot be given.
 
@@ -75,16 +55,18 @@ def check_given(answer: Answer, given: str | None) -> None:
         )
 
 
-def shares_below(answer: Answer, limits: Sequence[float]) -> list[dict[str, float | None]]:
-    """For JSON: each `limit` with the `share` below it, and the interval's `low` and `high`."""
-    assert isinstance(answer, Distribution)
-    rows = []
-    for limit in limits:
-        found = answer.share_below(limit)
-        numbers = (found.share, found.low, found.high)
-        told = [each if answer.n and math.isfinite(each) else None for each in numbers]
-        rows.append(dict(zip(("limit", "share", "low", "high"), (limit, *told), strict=True)))
-    return rows
+def shares_below(answer: Answer, limits: Sequence[float]) -> list[dict[str, Any]]:
+    """For JSON: `Distribution.share_row` of each limit.
+
+    Raises:
+        EstimateError: the answer is no distribution, or a limit lies outside of its range.
+    """
+    if not isinstance(answer, Distribution):
+        raise EstimateError(
+            f"{answer.metric} is not asked for the distribution of a number, so no share below "
+            "a limit can be told: leave --below out"
+        )
+    return [answer.share_row(limit) for limit in limits]
 
 
 def history_document(history: History) -> Document:
@@ -158,13 +140,6 @@ _PERIODS = 7
 """As many periods as fit beside the strings."""
 
 
-def _more(rest: int, what: str) -> tuple[str, ...]:
-    """That a table does not show all; nothing if it does."""
-    if rest <= 0:
-        return ()
-    return (f"and {counted(rest, f'more {what}')}: --csv or --json shows all",)
-
-
 def finds_trend_document(trend: Trend) -> Document:
     """The share of each string in each period that has reports; quiet where it is not above 0."""
     reported = trend.reported
@@ -186,13 +161,12 @@ def finds_trend_document(trend: Trend) -> Document:
         Column("text", "string", "name"),
         *(Column(each.label, f"{each.label}\n{each.n:,}") for each in shown),
     )
-    newest = f"The newest {_PERIODS} periods; --csv or --json has all."
-    notes = (
-        *((newest,) if len(reported) > _PERIODS else ()),
-        *_more(len(names) - MOST_ROWS, "string"),
-        "Dim: the interval holds 0. The strings were found in the sum of these periods.",
-    )
-    frame = Frame("periods", "", columns, rows, notes=notes)
+    notes = ["Dim: the interval holds 0. The strings were found in the sum of these periods."]
+    if (rest := len(names) - MOST_ROWS) > 0:
+        notes.insert(0, f"and {counted(rest, 'more string')}: --csv or --json shows all")
+    if len(reported) > _PERIODS:
+        notes.insert(0, f"The newest {_PERIODS} periods; --csv or --json has all.")
+    frame = Frame("periods", "", columns, rows, notes=tuple(notes))
     return Document(
         "trend", trend.metric, Note(""), frames=(frame,), notes=tuple(warned(trend.notes))
     )

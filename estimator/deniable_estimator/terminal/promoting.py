@@ -9,27 +9,16 @@ its scheme.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
 from pathlib import Path
 
 import click
 
 from deniable import Registry
 from deniable.protocol.value_list import read_values, value_text
-from deniable_estimator.asking.listed import listed_strings
+from deniable.tools.command_line import writing
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.files import replace_file
 from deniable_estimator.kinds.discovery.finds import Finds
-
-
-def followed_lists(registry: Registry, folder: Path | None) -> dict[str, Collection[str]]:
-    """The strings that each string metric with a candidates file follows.
-
-    Raises:
-        ValueListError: a file cannot be read or has a mistake.
-    """
-    found = {each.name: listed_strings(each, folder) for each in registry}
-    return {name: frozenset(each) for name, each in found.items() if each is not None}
 
 
 def check_target(registry: Registry, target: str, folder: Path | None) -> None:
@@ -71,7 +60,8 @@ def promote(registry: Registry, target: str, finds: Finds, folder: Path | None) 
         known = read_values(path) if path.is_file() else []
         new = [each for each in whole if each not in set(known)]
         if new:
-            _replace(path, "".join(f"{each}\n" for each in (*known, *new)))
+            with writing(path):
+                replace_file(path, "".join(f"{each}\n" for each in (*known, *new)), 0o644)
         where = str(path)
     what = "proposed for" if metric.type.name == "category" else "added to"
     click.echo(f"{len(new):,} {what} {where}, {len(whole) - len(new):,} known.", err=True)
@@ -106,13 +96,3 @@ def _toml_list(values: list[str]) -> str:
 def _escaped(letter: str) -> str:
     """TOML has no surrogate pairs: large letters have eight digits."""
     return f"\\U{ord(letter):08x}" if letter > "\uffff" else json.dumps(letter)[1:-1]
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole, so that nobody reads half of it; if it is a link, the file behind it."""
-    if path.exists() and not path.is_file():
-        raise click.ClickException(f"{path} is no file: name one that holds a string on each line")
-    try:
-        replace_file(path, text, 0o644)
-    except OSError as error:
-        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error

@@ -223,8 +223,8 @@ def verify(file: Path, table: Path | None, key: Path | None, form: str | None) -
     from deniable_estimator.terminal.release_documents import verified_document
 
     signer = public_key(key) if key else None
-    text = _read(file)
-    manifest = check(text, _read(table) if table else None, signer)
+    text = file.read_bytes()
+    manifest = check(text, table.read_bytes() if table else None, signer)
     signed, by_key = "signature" in json.loads(text), signer is not None
     say(
         form,
@@ -232,10 +232,3 @@ def verify(file: Path, table: Path | None, key: Path | None, form: str | None) -
         lambda: verified_document(manifest, signed=signed, by_key=by_key),
         ascii_only=True,
     )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None

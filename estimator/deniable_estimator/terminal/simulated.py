@@ -6,8 +6,8 @@ Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from deniable import Metric
+    from deniable_collector.tally import Tally
     from deniable_estimator.document.document import Document
-    from deniable_estimator.kinds.base import Answer
-    from deniable_estimator.kinds.discovery.finds import Finds
+    from deniable_estimator.planning.population import CrowdValues
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -78,46 +78,31 @@ def simulate(
 
     from deniable import Registry
     from deniable.protocol.value_list import read_values
-    from deniable_estimator.analyses import sample_tally
-    from deniable_estimator.asking.discoveries import finds_of
-    from deniable_estimator.asking.fetch import Question
     from deniable_estimator.asking.query import find_metric
-    from deniable_estimator.kinds.basis import Part
-    from deniable_estimator.kinds.registry import answer_of
-    from deniable_estimator.planning.population import Crowd, made_up, read_population
-    from deniable_estimator.statistics.participation import Participation
+    from deniable_estimator.document.csv_files import plain
+    from deniable_estimator.document.document import Note
+    from deniable_estimator.planning.population import made_up, read_population
 
-    declared = find_metric(Registry.load(registry), metric)
-    kind, rng = declared.type, np.random.default_rng(seed)
+    declared, rng = find_metric(Registry.load(registry), metric), np.random.default_rng(seed)
     _check(declared, shares, candidates)
-    if isinstance(kind, Retention):
-        _simulate_lives(declared, kind, devices, rng, form)
-        return
-    if shares is not None:
-        population = read_population(shares, declared)
-    else:
-        population = made_up(declared, None if candidates is None else read_values(candidates))
-    values = population.values
     with progress(f"Simulating {counted(devices, 'device')}"):
-        counts = rng.multinomial(devices, population.shares)
-        reporting = rng.binomial(counts, declared.rate)
-        tally = sample_tally(declared.scheme, reporting, rng, values=values, metric=metric)
-        if isinstance(kind, Discovery):
-            part = Part(tally, declared.scheme, None, Participation.evenly(tally))
-            finds = finds_of(Question((part,)), declared)
+        if isinstance(declared.type, Retention):
+            drawn = _lives(declared, declared.type, devices, rng)
+        elif shares is not None:
+            drawn = _window(declared, read_population(shares, declared), devices, rng)
         else:
-            looked_for = values if declared.needs_candidates else None
-            answer = answer_of(tally, declared.scheme, looked_for, unit=kind.unit)
-    if isinstance(kind, Discovery):
-        _say_finds(finds, kind, values, counts, population.words, form)
-    elif isinstance(kind, Number):
-        truth = Crowd.of(np.array(values, np.float64), counts.astype(np.float64))
-        told = [truth.series(each) for each in answer.series.names]
-        _say_answer(form, answer, devices, truth, "series", told, population.words)
-    else:
-        parts = counts / devices
-        rows = "cells" if kind.of else "values"
-        _say_answer(form, answer, devices, parts, rows, parts.tolist(), population.words)
+            listed = None if candidates is None else read_values(candidates)
+            drawn = _window(declared, made_up(declared, listed), devices, rng)
+    for row, each in zip(drawn.report[drawn.rows], plain(drawn.truth), strict=True):
+        row["truth"] = each
+    notes = (*drawn.document.notes, Note(f"The simulated devices: {drawn.words}."))
+    say(
+        form,
+        lambda: {"devices": devices, **drawn.report},
+        lambda: replace(drawn.document, notes=notes),
+        # Found strings are such that strangers could have written them.
+        ascii_only=drawn.rows == "finds",
+    )
 
 
 def _check(declared: Metric, shares: Path | None, candidates: Path | None) -> None:
@@ -135,123 +120,123 @@ def _check(declared: Metric, shares: Path | None, candidates: Path | None) -> No
         raise click.UsageError("--shares has strings and weights: leave --candidates out")
 
 
-def _say_answer(
-    form: str | None,
-    answer: Answer,
-    devices: int,
-    truth: Any,
-    rows: str,
-    told: Sequence[float | None],
-    words: str,
-) -> None:
-    """Print the answer of a simulated crowd with the `truth` as `answer_document` takes it; in
-    JSON each of these `rows` has the one that is `told` of it."""
+@dataclass(frozen=True)
+class _Drawn:
+    """What is estimated of a simulated crowd, and what is true of it."""
+
+    report: dict[str, Any]
+    document: Document
+    words: str
+    """What the crowd has."""
+    rows: str
+    """The rows of the report that have a truth."""
+    truth: Sequence[float | None]
+    """That of each of them."""
+
+
+def _window(declared: Metric, population: CrowdValues, devices: int, rng: Generator) -> _Drawn:
+    """One window of a crowd with these values."""
+    import numpy as np
+
+    from deniable_estimator.analyses import sample_tally
+    from deniable_estimator.kinds.registry import answer_of
+    from deniable_estimator.planning.population import Crowd
     from deniable_estimator.terminal.printing import answer_document
 
-    report = {"devices": devices, **answer.to_dict()}
-    _say(form, report, rows, told, lambda: answer_document(answer, truth), words)
+    kind, values, words = declared.type, population.values, population.words
+    counts = rng.multinomial(devices, population.shares)
+    reporting = rng.binomial(counts, declared.rate)
+    tally = sample_tally(declared.scheme, reporting, rng, values=values, metric=declared.name)
+    if isinstance(kind, Discovery):
+        return _discovered(declared, kind, tally, values, counts, words)
+    looked_for = values if declared.needs_candidates else None
+    answer = answer_of(tally, declared.scheme, looked_for, unit=kind.unit)
+    if isinstance(kind, Number):
+        crowd = Crowd.of(np.array(values, np.float64), counts.astype(np.float64))
+        truth = [crowd.series(each) for each in answer.series.names]
+        document = answer_document(answer, crowd)
+        return _Drawn(answer.to_dict(), document, words, "series", truth)
+    parts = counts / devices
+    document, rows = answer_document(answer, parts), "cells" if kind.of else "values"
+    return _Drawn(answer.to_dict(), document, words, rows, parts.tolist())
 
 
-def _say(
-    form: str | None,
-    report: dict[str, Any],
-    rows: str,
-    told: Sequence[float | None],
-    document: Callable[[], Document],
+def _discovered(
+    declared: Metric,
+    kind: Discovery,
+    tally: Tally,
+    values: Sequence[str],
+    counts: NDArray[np.int64],
     words: str,
-) -> None:
-    from deniable_estimator.document.csv_files import plain
-
-    for row, each in zip(report[rows], plain(told), strict=True):
-        row["truth"] = each
-    crowd = f"The simulated devices: {words}."
-    # Found strings are such that strangers could have written them.
-    strings = rows == "finds"
-    say(form, lambda: report, lambda: _with_notes(document(), crowd), ascii_only=strings)
-
-
-def _with_notes(document: Document, *notes: str) -> Document:
+) -> _Drawn:
+    """The strings that were found in a tally, how many of them some device has, and which were
+    not."""
+    from deniable_estimator.asking.discoveries import finds_of
+    from deniable_estimator.asking.fetch import Question
     from deniable_estimator.document.document import Note
+    from deniable_estimator.document.terminal import MOST_ROWS, printable
+    from deniable_estimator.kinds.basis import Part
+    from deniable_estimator.kinds.discovery.words import finds_document
+    from deniable_estimator.messages import isolated
+    from deniable_estimator.statistics.participation import Participation
 
-    return replace(document, notes=(*document.notes, *map(Note, notes)))
+    part = Part(tally, declared.scheme, None, Participation.evenly(tally))
+    found = finds_of(Question((part,)), declared)
+    truth: dict[bytes, float] = {}
+    for each, count in zip(values, counts.tolist(), strict=True):
+        name = head(each, kind.levels, kind.alphabet)
+        truth[name] = truth.get(name, 0.0) + count / int(counts.sum())
+    told = [truth.get(each.head, 0.0) for each in found.finds]
+    known = {each.head for each in found.finds}
+    missed = sorted(
+        ((share, each) for each, share in truth.items() if share and each and each not in known),
+        reverse=True,
+    )[:_MISSED]
+    named = [(each.decode("utf-8", "backslashreplace"), share) for share, each in missed]
+    document = finds_document(found, MOST_ROWS)
+    notes = [*document.notes]
+    if told:
+        held = sum(
+            each.low <= share <= each.high for each, share in zip(found.finds, told, strict=True)
+        )
+        right = f"Truth: {held:,} of {len(told):,} intervals hold the true share"
+        notes.append(Note(f"{right}, and {told.count(0.0):,} of the strings are nobody's."))
+    if named:
+        text = ", ".join(f"{isolated(printable(name))} {share:.2%}" for name, share in named)
+        notes.append(Note(f"The commonest that were not found: {text}."))
+    listed = [{"text": text, "truth": share} for text, share in named]
+    report = {**found.to_dict(), "missed": listed}
+    return _Drawn(report, replace(document, notes=tuple(notes)), words, "finds", told)
 
 
-def _simulate_lives(
-    declared: Metric, kind: Retention, devices: int, rng: Generator, form: str | None
-) -> None:
-    """Print what is estimated of a crowd of which about `devices` are active in each window, beside
-    the truth."""
+def _lives(declared: Metric, kind: Retention, devices: int, rng: Generator) -> _Drawn:
+    """Windows of a crowd of which about `devices` are active in each of them."""
     from deniable.protocol import windows
     from deniable_estimator.analyses.retention import WindowedTally
     from deniable_estimator.kinds.registry import answer_of
     from deniable_estimator.kinds.retention.crowd import Life, tallies_of, true_series
     from deniable_estimator.statistics.participation import Participation
+    from deniable_estimator.terminal.printing import answer_document
 
     life = Life.steady(devices)
     first = windows.window_at(declared.window, windows.start(_FIRST))
     labels = [windows.shifted(first, place) for place in range(_WINDOWS)]
-    with progress(f"Simulating {_WINDOWS} windows"):
-        lives = [life] * _WINDOWS
-        drawn = list(tallies_of(declared, labels, lives, rng, older=devices - life.new))
-        tallies = [tally for tally, _ in drawn]
-        if not all(each.reports for each in tallies):
-            mistake = "with so few devices some windows have no report: simulate more"
-            raise click.BadParameter(mistake, param_hint="--devices")
-        rows = tuple(
-            sum(same[1:], same[0]) for same in zip(*(each.rows for each in tallies), strict=True)
-        )
-        whole = WindowedTally(
-            *(declared.name, declared.scheme.fingerprint, tuple(labels), rows), each=tuple(tallies)
-        )
-        participation = Participation(
-            {each.windows[0]: each.reports for each in tallies}, declared.rate
-        )
-        answer = answer_of(whole, declared.scheme, participation=participation)
+    drawn = list(tallies_of(declared, labels, [life] * _WINDOWS, rng, older=devices - life.new))
+    tallies = [tally for tally, _ in drawn]
+    if not all(each.reports for each in tallies):
+        mistake = "with so few devices some windows have no report: simulate more"
+        raise click.BadParameter(mistake, param_hint="--devices")
+    rows = tuple(
+        sum(same[1:], same[0]) for same in zip(*(each.rows for each in tallies), strict=True)
+    )
+    whole = WindowedTally(
+        *(declared.name, declared.scheme.fingerprint, tuple(labels), rows), each=tuple(tallies)
+    )
+    participation = Participation(
+        {each.windows[0]: each.reports for each in tallies}, declared.rate
+    )
+    answer = answer_of(whole, declared.scheme, participation=participation)
     truth = true_series([window for _, window in drawn], kind.ages)
     told = [truth.get(each) for each in answer.series.names]
-    _say_answer(form, answer, devices, truth, "series", told, life.words(devices))
-
-
-def _say_finds(
-    finds: Finds,
-    kind: Discovery,
-    values: Sequence[str],
-    counts: NDArray[np.int64],
-    words: str,
-    form: str | None,
-) -> None:
-    """Print the strings that were found, how many of them some device has, and which were not."""
-    from deniable_estimator.document.terminal import MOST_ROWS, printable
-    from deniable_estimator.kinds.discovery.words import finds_document
-    from deniable_estimator.messages import isolated
-
-    devices = int(counts.sum())
-    heads = [head(each, kind.levels, kind.alphabet) for each in values]
-    truth = dict.fromkeys(heads, 0.0)
-    for each, count in zip(heads, counts.tolist(), strict=True):
-        truth[each] += count / devices
-    found = {each.head for each in finds.finds}
-    missed = sorted(
-        ((share, each) for each, share in truth.items() if share and each and each not in found),
-        reverse=True,
-    )[:_MISSED]
-    named = [(each.decode("utf-8", "backslashreplace"), share) for share, each in missed]
-
-    def document() -> Document:
-        notes = []
-        false = sum(not truth.get(each.head) for each in finds.finds)
-        if finds.finds:
-            errors = [each.low <= truth.get(each.head, 0.0) <= each.high for each in finds.finds]
-            notes.append(
-                f"Truth: {sum(errors):,} of {len(errors):,} intervals hold the true share, and "
-                f"{false:,} of the strings are nobody's."
-            )
-        if named:
-            text = ", ".join(f"{isolated(printable(name))} {share:.2%}" for name, share in named)
-            notes.append(f"The commonest that were not found: {text}.")
-        return _with_notes(finds_document(finds, MOST_ROWS), *notes)
-
-    listed = [{"text": text, "truth": share} for text, share in named]
-    report = {"devices": devices, **finds.to_dict(), "missed": listed}
-    told = [truth.get(each.head, 0.0) for each in finds.finds]
-    _say(form, report, "finds", told, document, words)
+    document = answer_document(answer, truth)
+    return _Drawn(answer.to_dict(), document, life.words(devices), "series", told)

@@ -13,18 +13,34 @@ import urllib.request
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
+from urllib.parse import urlsplit
 
 from deniable import DeniableError
-from deniable.protocol.errors import Problem
-from deniable_estimator.files import CheckedFileError
-from deniable_estimator.watching.rules_file import NoticeChannel
 
 MOST_MESSAGES = 100
 """The most messages in one delivery."""
 
 _SECONDS = 15.0
+
+CHANNEL_KEYS = ("webhook", "apprise")
+"""The keys of a channel in a file: it has exactly one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeChannel:
+    """Where messages are sent. `address` may hold a secret: it is never shown."""
+
+    name: str
+    kind: str
+    """One of `CHANNEL_KEYS`."""
+    address: str
+
+    def __repr__(self) -> str:
+        """Without the address."""
+        return f"NoticeChannel({self.name!r}, {self.kind!r})"
 
 
 class ChannelError(DeniableError):
@@ -42,25 +58,18 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def check_channels(channels: Sequence[NoticeChannel], source: str) -> None:
-    """Refuse addresses that Apprise does not know.
-
-    Raises:
-        CheckedFileError: it does not know one, or is not installed.
-    """
-    problems = [
-        Problem(None, f"channels.{channel.name}.apprise", wrong)
-        for channel in channels
-        if channel.kind == "apprise" and (wrong := _unknown(channel.address))
-    ]
-    if problems:
-        raise CheckedFileError(problems, source)
-
-
-def _unknown(address: str) -> str | None:
+def unusable(channel: NoticeChannel) -> str | None:
+    """What is wrong with its address; None if something can be sent there."""
+    if channel.kind == "webhook":
+        try:
+            parts = urlsplit(channel.address)
+        except ValueError:
+            return "must be an address, like https://chat.acme.example/hook"
+        fine = parts.scheme in ("http", "https") and parts.hostname
+        return None if fine else "must begin with https:// or http:// and name a host"
     try:
         with _apprise() as apprise:
-            known = apprise.Apprise().add(address)
+            known = apprise.Apprise().add(channel.address)
     except ImportError:
         return 'needs Apprise: pip install "deniable[watch]"'
     if known:

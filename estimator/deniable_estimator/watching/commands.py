@@ -96,7 +96,6 @@ def watch(
     new, 4 if something was told, 5 if a channel failed, 1 on an error.
     """
     from deniable import Registry
-    from deniable_estimator.watching.channels import check_channels
     from deniable_estimator.watching.rules_file import load_rules
     from deniable_estimator.watching.run import Watcher
     from deniable_estimator.watching.seen import WatchState, locked
@@ -106,9 +105,7 @@ def watch(
     def read() -> tuple[Registry, WatchRules]:
         # Anew for each run, so that a service takes up what was edited.
         declared = Registry.load(registry)
-        found = load_rules(rules, declared.metrics)
-        check_channels(found.channels, str(rules))
-        return declared, found
+        return declared, load_rules(rules, declared.metrics)
 
     def run() -> RunResult:
         asked = read()

@@ -217,12 +217,10 @@ def _judged_line(
 ) -> tuple[str, bool, str | None]:
     """What is said of a metric, whether it changed, and what looks dishonest."""
     if after is None:
-        days = map(windows.first_day, selection.labels)
-        if not any(period.first <= day <= period.last for day in days):
-            return _NOTHING, False, None
+        told: str = _OPEN if metric.needs_candidates else _NOTHING
         if isinstance(metric.type, Discovery):
-            return _DISCOVERY, False, None
-        return (_OPEN if metric.needs_candidates else _NOTHING), False, None
+            told = _DISCOVERY
+        return told if any(map(period.touches, selection.labels)) else _NOTHING, False, None
     figures = after.verdict.alarms(ALARM_LEVEL / family)
     odd = message(_DISHONEST, reasons=joined(e.text for e in figures)) if figures else None
     told = _leading(after)

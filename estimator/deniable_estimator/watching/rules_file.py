@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -14,37 +14,26 @@ from urllib.parse import urlsplit
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.files import TomlChecker, read_text
 from deniable_estimator.judging.newest_window import WAIT_DAYS, FalseAlarms, MetricRules, Per
+from deniable_estimator.watching.channels import CHANNEL_KEYS, NoticeChannel, unusable
 
-
-@dataclass(frozen=True, slots=True)
-class NoticeChannel:
-    """Where messages are sent. `address` may hold a secret: it is never shown."""
-
-    name: str
-    kind: str
-    """One of `CHANNEL_KEYS`."""
-    address: str
-
-    def __repr__(self) -> str:
-        """Without the address."""
-        return f"NoticeChannel({self.name!r}, {self.kind!r})"
+ONE_A_MONTH = FalseAlarms(1.0, "month")
 
 
 @dataclass(frozen=True, slots=True)
 class WatchRules:
     """All rules of one file."""
 
-    dashboard: str
-    language: str
-    false_alarms: FalseAlarms
-    wait_days: int
-    digest: int | None
-    """The weekday (UTC) on which a digest is sent; Monday is 0."""
-    only: tuple[str, ...]
-    """The metrics that are watched; none: all."""
     defaults: MetricRules
     metrics: Mapping[str, MetricRules]
     channels: tuple[NoticeChannel, ...]
+    only: tuple[str, ...]
+    """The metrics that are watched; none: all."""
+    dashboard: str = ""
+    language: str = "en"
+    false_alarms: FalseAlarms = ONE_A_MONTH
+    wait_days: int = WAIT_DAYS
+    digest: int | None = None
+    """The weekday (UTC) on which a digest is sent; Monday is 0."""
 
     def of(self, metric: str) -> MetricRules:
         """The rules of a metric."""
@@ -68,7 +57,8 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ALARMS = re.compile(r"([0-9]+(?:\.[0-9]+)?) an? (run|week|month|year)")
 
-_Check: TypeAlias = Callable[[Any], str | None]
+_Read: TypeAlias = Callable[[Any], Any]
+"""Takes what stands in the file, and returns what it means; a ValueError says what it must be."""
 
 
 def load_rules(path: Path, metrics: Collection[str]) -> WatchRules:
@@ -94,9 +84,10 @@ def parse_rules(
     """
     checker = TomlChecker(text, source)
     checker.check_schema(SCHEMA)
-    document = checker.document
-    good = _checked(checker, (), document, TOP_KEYS)
-    if "dashboard" not in document:
+    known = "schema", *TOP_KEYS, "only", "defaults", "metrics", "channels"
+    checker.check_keys((), checker.document, known)
+    good = _good(checker, (), checker.document, TOP_KEYS)
+    if "dashboard" not in checker.document:
         checker.report(("dashboard",), "is missing: name the address that links lead to")
     defaults = _metric_rules(
         checker, ("defaults",), checker.table("defaults"), beside=MetricRules()
@@ -108,80 +99,69 @@ def parse_rules(
             checker.report(path, "is not declared in the registry")
         own[name] = _metric_rules(checker, path, table, beside=defaults)
     rules = WatchRules(
-        dashboard=str(good.get("dashboard", "")).rstrip("/"),
-        language=good.get("language", "en"),
-        false_alarms=_read_alarms(good.get("false_alarms")) or FalseAlarms(1.0, "month"),
-        wait_days=good.get("wait_days", WAIT_DAYS),
-        digest=WEEKDAYS.index(good["digest"]) if "digest" in good else None,
-        only=_only(checker, metrics),
-        defaults=defaults,
-        metrics=own,
-        channels=tuple(_channels(checker, environ)),
+        defaults, own, tuple(_channels(checker, environ)), _only(checker, metrics), **good
     )
     checker.finish()
     return rules
 
 
-def _number(low: float, high: float, unit: str) -> _Check:
-    def check(value: Any) -> str | None:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if number and math.isfinite(value) and low <= value <= high:
-            return None
-        return f"must be {unit} from {low:g} to {high:g}"
+def _number(low: float, high: float, unit: str, kind: type[int] | type[float] = float) -> _Read:
+    def read(value: Any) -> Any:
+        if type(value) in (int, kind) and low <= value <= high:
+            return value
+        raise ValueError(f"must be {unit} from {low:g} to {high:g}")
 
-    return check
-
-
-def _days(low: int, high: int) -> _Check:
-    told = _number(low, high, "a whole number of days")
-    return lambda value: told(value if type(value) is int else None)
+    return read
 
 
-def _choice(choices: Sequence[str]) -> _Check:
-    return lambda value: None if value in choices else f"must be one of {', '.join(choices)}"
+def _days(low: int, high: int) -> _Read:
+    return _number(low, high, "a whole number of days", int)
 
 
-def _address(value: Any) -> str | None:
+def _choice(choices: Sequence[str]) -> _Read:
+    def read(value: Any) -> Any:
+        if value in choices:
+            return value
+        raise ValueError(f"must be one of {', '.join(choices)}")
+
+    return read
+
+
+def _weekday(value: Any) -> int:
+    return WEEKDAYS.index(_choice(WEEKDAYS)(value))
+
+
+def _address(value: Any) -> str:
     if isinstance(value, str):
-        parts = urlsplit(value)
-        if parts.scheme in ("http", "https") and parts.hostname and not parts.query:
-            return None
-    return 'must be the address of the dashboard, like "https://deniable.acme.example"'
+        with suppress(ValueError):
+            parts = urlsplit(value)
+            if parts.scheme in ("http", "https") and parts.hostname and not parts.query:
+                return value.rstrip("/")
+    raise ValueError('must be the address of the dashboard, like "https://deniable.acme.example"')
 
 
-def _alarms(value: Any) -> str | None:
-    found = _read_alarms(value)
-    if found is not None and 0 < found.number <= MOST_ALARMS:
-        return None
-    return (
+def _alarms(value: Any) -> FalseAlarms:
+    number, per = value, "run"
+    if isinstance(value, str) and (found := _ALARMS.fullmatch(value)):
+        number, per = float(found[1]), found[2]
+    if type(number) in (int, float) and 0 < number <= MOST_ALARMS:
+        return FalseAlarms(float(number), cast(Per, per))
+    raise ValueError(
         f'must be like "1 a month" (or a run, a week, a year), or a number for each run, above 0 '
         f"and at most {MOST_ALARMS:g}"
     )
 
 
-def _read_alarms(value: Any) -> FalseAlarms | None:
-    if isinstance(value, str) and (found := _ALARMS.fullmatch(value)):
-        return FalseAlarms(float(found[1]), cast(Per, found[2]))
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return FalseAlarms(float(value), "run")
-    return None
-
-
-TOP_KEYS: dict[str, _Check | None] = {
-    "schema": None,
+TOP_KEYS: dict[str, _Read] = {
     "dashboard": _address,
     "language": _choice([*LANGUAGES]),
     "false_alarms": _alarms,
     "wait_days": _days(0, MOST_WAIT),
-    "digest": _choice(WEEKDAYS),
-    "only": None,
-    "defaults": None,
-    "metrics": None,
-    "channels": None,
+    "digest": _weekday,
 }
-"""The keys at the top; None where the reader checks them itself."""
+"""The keys at the top that can be read one by one."""
 
-DEFAULT_KEYS: dict[str, _Check] = {
+DEFAULT_KEYS: dict[str, _Read] = {
     "points": _number(0, 100, "a number of percentage points"),
     "percent": _number(0, 1000, "a percentage"),
     "expires_days": _days(0, MOST_DAYS),
@@ -190,25 +170,20 @@ DEFAULT_KEYS: dict[str, _Check] = {
 }
 """The keys of [defaults], and of each [metrics.NAME]."""
 
-CHANNEL_KEYS = ("webhook", "apprise")
-"""The keys of a channel: it has exactly one of them."""
 
-
-def _checked(
+def _good(
     checker: TomlChecker,
     path: tuple[str, ...],
     table: Mapping[str, Any],
-    checks: Mapping[str, _Check | None],
+    readers: Mapping[str, _Read],
 ) -> dict[str, Any]:
     """What is right in a table; the rest is reported."""
-    checker.check_keys(path, table, checks)
     good = {}
-    for key in table.keys() & checks.keys():
-        check = checks[key]
-        if check and (wrong := check(table[key])):
-            checker.report((*path, key), wrong)
-        else:
-            good[key] = table[key]
+    for key in table.keys() & readers.keys():
+        try:
+            good[key] = readers[key](table[key])
+        except ValueError as error:
+            checker.report((*path, key), str(error))
     return good
 
 
@@ -217,7 +192,8 @@ def _metric_rules(
 ) -> MetricRules:
     """Those of a table; what it does not say is as `beside`."""
     if isinstance(table, dict):
-        return replace(beside, **_checked(checker, path, table, DEFAULT_KEYS))
+        checker.check_keys(path, table, DEFAULT_KEYS)
+        return replace(beside, **_good(checker, path, table, DEFAULT_KEYS))
     checker.report(path, f"must be a table: write [{'.'.join(path)}]")
     return beside
 
@@ -253,17 +229,7 @@ def _channels(checker: TomlChecker, environ: Mapping[str, str]) -> Iterator[Noti
         for each in missing:
             checker.report(path, f"needs the environment variable {each}, which is not set")
         address = _VARIABLE.sub(lambda found: environ.get(found[1], ""), value)
-        if not missing and (wrong := _unusable(kind, address)):
+        channel = NoticeChannel(name, kind, address)
+        if not missing and (wrong := unusable(channel)):
             checker.report(path, wrong)
-        yield NoticeChannel(name, kind, address)
-
-
-def _unusable(kind: str, address: str) -> str | None:
-    if kind == "webhook":
-        try:
-            parts = urlsplit(address)
-        except ValueError:
-            return "must be an address, like https://chat.acme.example/hook"
-        fine = parts.scheme in ("http", "https") and parts.hostname
-        return None if fine else "must begin with https:// or http:// and name a host"
-    return None if "://" in address else "must be an address of Apprise, like mailtos://..."
+        yield channel

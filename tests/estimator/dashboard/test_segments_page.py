@@ -8,6 +8,7 @@ from tests.registries import declared
 from deniable import Registry
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
+from deniable_estimator.asking.work import Workers
 
 from .conftest import browser_of, dashboard_of, fill, text_of
 
@@ -63,6 +64,17 @@ def test_a_list_with_a_mistake(segmented, tmp_path):
     assert "This cannot be shown" in text
     assert "word.txt" in text
     assert "panel" not in text
+
+
+def test_large_answers_are_made_elsewhere(reader, segmented, monkeypatch):
+    """What other processes estimate is what the server itself does."""
+    address = "/metric/theme/segments.csv"
+    here = text_of(reader, address)
+    ran, run = [], Workers.run
+    monkeypatch.setattr(Workers, "run", lambda *asked: ran.append(1) or run(*asked))
+    monkeypatch.setattr("deniable_estimator.dashboard.metric_view._LIGHT_CELLS", 0)
+    assert text_of(browser_of(dashboard_of(*segmented)), address) == here
+    assert len(ran) == 4, "three segments and the total"
 
 
 def test_one_series_is_no_choice(reader):

@@ -14,9 +14,9 @@ from deniable_estimator.analyses.discovery.prefix_tree import Supported, _agrees
 from deniable_estimator.document.csv_files import harmless
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import Part
-from deniable_estimator.kinds.discovery.finds import Rule, find_strings, shares_of
+from deniable_estimator.kinds.discovery.finds import find_strings, shares_of
 from deniable_estimator.statistics.participation import Participation
-from deniable_estimator.terminal.promoting import _replace, _toml_list
+from deniable_estimator.terminal.promoting import _toml_list
 
 HOSTILE = "=1+\u202e<b>"
 """A formula, a mark that reorders a line, and a tag: 9 bytes."""
@@ -73,7 +73,7 @@ def steps():
 @pytest.fixture(scope="session")
 def finds(code, crowd, steps):
     """What is found in the crowd."""
-    return find_strings([part(code, crowd)], Rule(), progress=lambda *step: steps.append(step))
+    return find_strings([part(code, crowd)], progress=lambda *step: steps.append(step))
 
 
 def test_progress_is_told(finds, steps, code):
@@ -122,7 +122,7 @@ def test_what_is_explained(finds):
 def test_nothing_is_found_where_all_strings_differ(code):
     """In a crowd of 30,000 different strings nothing surfaces, and the answer says what would."""
     tally = draw(code, {f"{number:05x}": 1 for number in range(30_000)}, seed=2)
-    found = find_strings([part(code, tally)], Rule())
+    found = find_strings([part(code, tally)])
     assert found.finds == ()
     assert found.explained == (0.0, 0.0, 0.0)
     assert found.reach is not None
@@ -133,7 +133,7 @@ def test_a_beginning_that_all_share(code):
     """If every string begins alike, the ghost rule takes the variance at that share, and drops
     none of them."""
     crowd = {f"https{letter}": 10_000 for letter in "abcdefgh"}
-    found = find_strings([part(code, draw(code, crowd, seed=3))], Rule())
+    found = find_strings([part(code, draw(code, crowd, seed=3))])
     assert {each.text for each in found.finds} == set(crowd)
 
 
@@ -161,7 +161,7 @@ def test_other_alphabets_exclude_letters():
     """A device with a letter outside of the alphabet holds no string, and the search takes none."""
     code = PrefixTree.design("terms", 4.0, 3, "lowercase")
     tally = draw(code, {"abc": 20_000, "Abc": 20_000, "ab1": 20_000}, seed=4)
-    found = find_strings([part(code, tally)], Rule())
+    found = find_strings([part(code, tally)])
     assert [each.text for each in found.finds] == ["abc"]
     assert found.withheld.share == pytest.approx(2 / 3, abs=0.05)
 
@@ -176,7 +176,7 @@ def test_a_tally_of_another_scheme_is_refused(code, crowd):
 def test_devices_that_report_again(code, crowd, finds):
     """If the same devices reported twice, intervals are wider by the choice of devices."""
     twice = Participation({"2026-11-16": crowd.reports / 2, "2026-11-17": crowd.reports / 2})
-    found = find_strings([Part(crowd, Scheme("discovery", code, ()), None, twice)], Rule())
+    found = find_strings([Part(crowd, Scheme("discovery", code, ()), None, twice)])
     for one, other in ((finds.finds[0], found.finds[0]), (finds.explained, found.explained)):
         assert other.high - other.low > one.high - one.low
 
@@ -201,7 +201,7 @@ def test_one_report_says_little(seed, supports):
     """Whether or not the only report supports the empty string, the interval of the share without
     a string is wide."""
     code = PrefixTree.design("terms", 4.0, 1)
-    found = find_strings([part(code, draw(code, {"": 1}, seed))], Rule()).withheld
+    found = find_strings([part(code, draw(code, {"": 1}, seed))]).withheld
     assert (found.share > 0) is supports
     assert found.high - found.low > 1
 
@@ -215,7 +215,7 @@ def test_no_device_is_explained_twice():
         part(code, draw(code, words, seed=4 + place, window=f"2026-11-{16 + place}"))
         for place, code in enumerate(codes)
     )
-    both = find_strings([first, second], Rule())
+    both = find_strings([first, second])
     assert {each.text for each in both.finds} >= {"word", "words", "wordy"}
     assert both.explained.share == pytest.approx(1, abs=0.05)
     assert both.explained.low <= 1 <= both.explained.high
@@ -226,16 +226,6 @@ def test_a_list_to_copy_is_ascii():
     told = _toml_list(["search", 'a"\\', "搜索", "\U0001f600"])
     assert told.isascii()
     assert tomllib.loads(told) == {"values": ["search", 'a"\\', "搜索", "\U0001f600"]}
-
-
-def test_a_link_stays_a_link(tmp_path):
-    """Strings are added to the file that a link leads to."""
-    real, link = tmp_path / "real.txt", tmp_path / "link.txt"
-    real.write_text("old\n")
-    link.symlink_to(real)
-    _replace(link, "old\nnew\n")
-    assert link.is_symlink()
-    assert real.read_text() == "old\nnew\n"
 
 
 @pytest.mark.parametrize("text", [" =1", "\uff1dcmd()", "\uff0b1", "\uff0d1", "\uff20A1"])

@@ -20,10 +20,8 @@ from deniable_estimator.judging.newest_window import (
     MetricRules,
     judgement_level,
 )
-from deniable_estimator.watching.rules_file import (
-    NoticeChannel,
-    parse_rules,
-)
+from deniable_estimator.watching.channels import NoticeChannel
+from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.seen import ToldFinding, WatchState, WatchStateError
 
 METRICS = ("browser", "dark_mode")
@@ -65,6 +63,12 @@ def test_secrets_come_from_the_environment():
     with pytest.raises(CheckedFileError) as error:
         parse_rules(wrong, METRICS, {"HOOK": "s3cret"})
     assert "s3cret" not in str(error.value)
+
+
+def test_an_address_that_is_none_is_a_mistake_as_any_other():
+    """Also where the library that takes addresses apart refuses it."""
+    with pytest.raises(CheckedFileError, match="dashboard: must be the address of the dashboard"):
+        parse_rules(HEAD.replace("d.acme.example", "["), METRICS, {})
 
 
 @given(st.text(max_size=60), st.sampled_from(["", HEAD, HEAD + "[defaults]\n"]))

@@ -14,8 +14,7 @@ from deniable_estimator.analyses import sample_tally
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.files import CheckedFileError
 from deniable_estimator.judging.newest_window import MetricRules, _large
-from deniable_estimator.watching.channels import check_channels
-from deniable_estimator.watching.rules_file import NoticeChannel, parse_rules
+from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.seen import WatchState
 
 from .conftest import RenewedWatcher, day, noon
@@ -244,10 +243,8 @@ def test_apprise_is_given_what_is_told(store, registry, report, monkeypatch, out
     report(0, devices=30)
     more = '[channels.ops]\napprise = "json://secret"\n'
     watcher = RenewedWatcher(Reader(store), registry, rules(registry, more))
-    check_channels(watcher.rules.channels, "rules.toml")
-    wrong = NoticeChannel("ops", "apprise", "unknown://secret")
     with pytest.raises(CheckedFileError, match=r"channels.ops.apprise: is no address") as error:
-        check_channels([wrong], "rules.toml")
+        rules(registry, more.replace("json", "unknown"))
     assert "secret" not in str(error.value)
     result = watcher.run(WatchState(), noon(0))
     told = "channel 'ops' failed: Apprise could not send it; it is tried again at the next run"

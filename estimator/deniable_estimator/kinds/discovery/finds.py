@@ -174,19 +174,11 @@ def _chosen(shares: Shares, threshold: float) -> float:
     return float(lifted) + count * float(shares.share.min())
 
 
-@dataclass(frozen=True)
-class Rule:
-    """What is shown of what was found."""
-
-    minimum_share: float = 0.0
-    denies: Callable[[str], bool] = lambda text: False
-    """Whether a pattern of the deny list matches a string."""
-
-
 def find_strings(
     parts: Sequence[Part],
-    rule: Rule,
     *,
+    minimum_share: float = 0.0,
+    denies: Callable[[str], bool] = lambda text: False,
     level: float = 0.95,
     prior: Prior | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
@@ -194,6 +186,8 @@ def find_strings(
     """The strings that occur, found in each scheme and estimated from all of them.
 
     Several schemes share the level of the test, so that it bounds the false part of their union.
+    Finds with a smaller share than the minimum, or that a pattern of the deny list matches, are
+    left out.
 
     Raises:
         EstimateError: a tally has too many reports.
@@ -218,8 +212,8 @@ def find_strings(
         head = heads[name]
         every.append(Find(head.head, head.cut, share, error, low, high, values[head]))
     every.sort(key=lambda each: -each.share)
-    kept = [each for each in every if not rule.denies(each.text)]
-    finds = [each for each in kept if each.share >= rule.minimum_share]
+    kept = [each for each in every if not denies(each.text)]
+    finds = [each for each in kept if each.share >= minimum_share]
     shares = _shares(decoded, finds, level)
     cut = -NormalDist().inv_cdf(max(1e-300, *values.values())) if values else None
     basis = Basis.merged([part.basis for part, _ in decoded] or [parts[0].basis])
@@ -230,7 +224,7 @@ def find_strings(
         finds=tuple(finds),
         explained=explained_by(_shares(decoded, _apart(finds), level), cut),
         withheld=_withheld(_shares(decoded, [FoundHead(b"", False)], level)),
-        minimum_share=rule.minimum_share,
+        minimum_share=minimum_share,
         below=len(kept) - len(finds),
         denied=len(every) - len(kept),
         reach=min(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -134,9 +133,9 @@ class RetentionAnswer(Answer):
     began: frozenset[int] | None = None
     """Cohorts that began in other windows do not count; None for no limit."""
 
-    def marked(self, unfinished: Collection[str]) -> Self:
+    def marked(self, now: float | None = None) -> Self:
         """Cohorts and growth are told of the windows that have ended alone."""
-        found = super().marked(unfinished)
+        found = super().marked(now)
         if not found.unfinished:
             return found
         first, *others = found.warnings

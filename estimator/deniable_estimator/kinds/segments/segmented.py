@@ -76,10 +76,7 @@ class Segmented(Filed):
     unsplit: int
     """Reports of earlier schemes, which do not tell these segments."""
     reference: Group | None
-    """What the others are compared with; None where there are not two to compare, or where they
-    are not over the same windows."""
-    together: bool = True
-    """Whether all are over the same windows, so that they can be compared."""
+    """What the others are compared with; None where there are not two to compare."""
 
     @property
     def metric(self) -> str:
@@ -147,8 +144,6 @@ class Segmented(Filed):
     def verdict(self) -> str:
         """Whether anything differs between the segments, in words."""
         count, found = self.tested, int(self.differs.sum())
-        if not self.together:
-            return message("Each segment is over its own windows, so they are not compared")
         if self.reference is None:
             return message(
                 "There are not two segments with {least} reports to compare", least=LEAST_REPORTS
