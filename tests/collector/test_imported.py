@@ -1,6 +1,7 @@
 """The memory of imports: no window counts twice because it came as a day and in a sum."""
 
 from contextlib import closing
+from datetime import date
 
 import pytest
 from tests.stores import window_reports
@@ -92,6 +93,18 @@ def test_days_after_their_sum_are_refused(origin, store, scheme, tmp_path, noon)
         load(days, store, noon, TallySelection(since=windows.start("2026-02-01"))).added.reports
         == 0
     )
+
+
+@pytest.mark.parametrize("cut", ["2026-10-01", "2026-10-05", "2026-11-14"])
+def test_files_that_follow_each_other_have_every_window_once(cut):
+    """Also a week or a month that lies on both sides of the day at which one file ends."""
+    before, after = (
+        TallySelection(before=windows.start(cut)),
+        TallySelection(since=windows.start(cut)),
+    )
+    for kind in ("day", "week", "month"):
+        for label in windows.span(kind, date(2026, 9, 1), date(2026, 12, 31)):
+            assert before.takes("m", label) != after.takes("m", label), label
 
 
 def test_an_interrupted_import_is_completed(origin, store, scheme, tmp_path, noon, monkeypatch):

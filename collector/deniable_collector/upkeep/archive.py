@@ -95,8 +95,8 @@ Line: TypeAlias = HeadLine | SchemeLine | RowLine | SumLine | EndLine
 
 @dataclass(frozen=True)
 class TallySelection:
-    """Selects tallies by metric (empty: all), and by windows that begin at `since` or later and
-    had ended by `before` (POSIX seconds)."""
+    """Selects tallies by metric (empty: all), and by windows that ended after `since` and had ended
+    by `before` (POSIX seconds): each window is in one of several files that follow each other."""
 
     metrics: frozenset[str] = frozenset()
     since: float | None = None
@@ -104,10 +104,10 @@ class TallySelection:
 
     def takes(self, metric: str, period: str) -> bool:
         """Whether the tally of a window is selected, or a sum of dropped windows of a period."""
-        begin, end = bounds(period)
+        _, end = bounds(period)
         return (
             (not self.metrics or metric in self.metrics)
-            and (self.since is None or begin >= self.since)
+            and (self.since is None or end > self.since)
             and (self.before is None or end <= self.before)
         )
 

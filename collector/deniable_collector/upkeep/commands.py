@@ -32,7 +32,7 @@ _file = click.Path(path_type=Path, dir_okay=False)
 
 
 _metric = click.option("--metric", multiple=True, metavar="NAME", help="Only this metric.")
-_since = click.option("--since", type=_day, help="Only windows that begin on this day or later.")
+_since = click.option("--since", type=_day, help="Only windows that end on this day or later.")
 _before = click.option(
     "--before", type=_day, help="Only windows that had ended when this day began."
 )
@@ -44,7 +44,7 @@ def _selection(
 ) -> TallySelection:
     if since is not None and before is not None and since >= before:
         raise click.UsageError(
-            f"no window begins on {since:%Y-%m-%d} or later and had ended when "
+            f"no window ends on {since:%Y-%m-%d} or later and had ended when "
             f"{before:%Y-%m-%d} began: --since must be the earlier day"
         )
     from deniable_collector.upkeep.archive import TallySelection
