@@ -98,6 +98,10 @@ class TreePart(SchemeSums):
             mean = found[row] @ rate
             value += mean
             covariance += ((found[row] * spread) @ found[row].T - np.outer(mean, mean)) / reports
+        # A few reports hardly tell how much their scores vary. The noise alone is known before.
+        planned = self.scores.planned(weights) / max(self.reports, 1.0)
+        least = np.where(np.isfinite(planned), planned, 0.0)
+        np.fill_diagonal(covariance, np.maximum(np.diag(covariance), least))
         return value, covariance
 
     def edges(self) -> tuple[FloatArray, FloatArray]:
