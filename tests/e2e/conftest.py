@@ -137,7 +137,8 @@ def dashboard_page(command, start):
 
 @pytest.fixture
 def demo(command, start):
-    """Starts a demo of some devices: its process, and its dashboard, token and page to try it."""
+    """Starts a demo of some devices: its process, its dashboard, token and page to try it, and all
+    that it printed."""
 
     def demo(devices):
         process = start([*command, "demo", "--devices", str(devices), "--port", "0"])
@@ -146,7 +147,7 @@ def demo(command, start):
             printed += process.stdout.readline()
         link = re.search(r"(http://127\.0\.0\.1:\d+)/login\?\S*token=(\S+)", printed)
         page = re.search(r"^Try it.*?(\S+)$", printed, re.M)
-        return process, *link.groups(), page[1]
+        return process, *link.groups(), page[1], printed
 
     return demo
 

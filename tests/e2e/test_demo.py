@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
+import subprocess
 import urllib.error
 import urllib.request
 from contextlib import closing, contextmanager
@@ -152,9 +155,10 @@ def test_once_prints_numbers_that_hold(command, environ):
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_the_staying_demo_shows_itself_and_leaves_nothing(demo, environ, ending):
-    """The printed link opens the dashboard; Ctrl-C ends every process and removes every file."""
-    process, page, token, _ = demo(50)
+def test_the_staying_demo_shows_itself_and_leaves_nothing(demo, environ, ending, command):
+    """The printed link opens the dashboard, and the printed commands ask its store; Ctrl-C ends
+    every process and removes every file."""
+    process, page, token, _, printed = demo(50)
     newest = datetime.now(UTC).date() - timedelta(days=1)
     request = urllib.request.Request(
         f"{page}/metric/browser.json?from={newest}&to={newest}",
@@ -165,6 +169,15 @@ def test_the_staying_demo_shows_itself_and_leaves_nothing(demo, environ, ending)
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"{page}/metric/browser.json")
     refused.value.close()
+    given, asked = (
+        shlex.split(each) for each in re.findall(r"^ +((?:export|deniable) .*)", printed, re.M)
+    )
+    settings = dict(each.split("=", 1) for each in given[1:])
+    found = subprocess.run(
+        [*command, *asked[1:]], env=environ | settings, capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.startswith("crashed: ")
     assert len(processes_below(environ["TMPDIR"])) >= 5  # demo, and two services of two each
     assert list(Path(environ["TMPDIR"]).iterdir())
     os.killpg(process.pid, ending)

@@ -32,7 +32,7 @@ def test_a_visitor_is_one_more_device(demo, open_browser):
     visit has answered already; with its data deleted the browser is a new device."""
     from selenium.webdriver.support.ui import WebDriverWait
 
-    _, dashboard, token, page = demo(DEVICES)
+    _, dashboard, token, page, _ = demo(DEVICES)
     browser = open_browser(True)
     browser.get(page)
     heading = browser.find_element("tag name", "h1").text
@@ -82,7 +82,7 @@ def test_a_visitor_is_one_more_device(demo, open_browser):
 def test_it_is_accessible(demo, open_browser, axe):
     """axe-core finds nothing before and after answering, in light and dark, on a desktop and on a
     phone, and the page is never wider than the phone."""
-    _, _, _, page = demo(DEVICES)
+    _, _, _, page, _ = demo(DEVICES)
     browser = open_browser(True)
     browser.get(page)
     found = judge(browser, axe)
@@ -94,7 +94,7 @@ def test_it_is_accessible(demo, open_browser, axe):
 def test_only_what_the_page_needs_is_served(demo):
     """Estimates are those of the two questions, with finite numbers; anything else is not found;
     the policy of each response allows no inline script and no other address."""
-    _, _, _, page = demo(DEVICES)
+    _, _, _, page, _ = demo(DEVICES)
     with urllib.request.urlopen(f"{page}/estimate.json?metric=dark_mode") as response:
         document = json.load(response)
         policy = response.headers["Content-Security-Policy"]
