@@ -42,6 +42,14 @@ def test_a_group_that_the_range_cuts_is_partial(store, registry):
         assert [(period.partial, period.n) for period in whole.periods] == [(partial, 3000)]
 
 
+@pytest.mark.usefixtures("filled")
+def test_a_long_range_is_shown_by_longer_periods(store, registry):
+    """Without a period the finest of which there are not too many is taken."""
+    for first, by in (("2025-11-01", "day"), ("2025-10-01", "week"), ("2010-01-01", "month")):
+        asked = Query("browser", Days(date.fromisoformat(first)))
+        assert trend(Reader(store), registry, asked, now=LATER).by == by
+
+
 @pytest.mark.parametrize("by", ["day", "week", "month"])
 def test_periods_are_counted_as_they_are_named(by):
     """The number of periods is that of their labels, wherever a range begins and ends."""

@@ -226,9 +226,10 @@ def trend(
     """The metric's estimate in each period that touches the days that are asked for.
 
     Without a first or last day the range begins or ends with the windows that are stored.
-    `by` is the metric's own window if not given. `now` is POSIX time in seconds, the clock's if
-    not given. `points` answers for ranges of days, if not `read_ranges` itself, and leaves the
-    windows `without` out too; `progress` is told how many periods are done, of how many.
+    `by` is the metric's own window if not given, or the next longer one of which there are not too
+    many. `now` is POSIX time in seconds, the clock's if not given. `points` answers for ranges of
+    days, if not `read_ranges` itself, and leaves the windows `without` out too; `progress` is told
+    how many periods are done, of how many.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -238,8 +239,8 @@ def trend(
     """
     metric, days = query.metric, query.days
     declared = find_metric(registry, metric)
-    by = by or declared.window
-    if by not in GROUPS[declared.window]:
+    groups = GROUPS[declared.window]
+    if by not in (None, *groups):
         raise EstimateError(
             message(
                 "{metric} has a window of a {window}, which does not lie within one {by}: group "
@@ -247,22 +248,24 @@ def trend(
                 metric=metric,
                 window=declared.window,
                 by=by,
-                groups=" or ".join(GROUPS[declared.window]),
+                groups=" or ".join(groups),
             )
         )
     check_days(days)
-    grouped = by != declared.window
     whole = select(reader, registry, Query(metric, Days(without=days.without)))
     stored = set(whole.labels)
     if not stored:
-        return Trend(metric, by, level, (), grouped)
+        by = by or declared.window
+        return Trend(metric, by, level, (), by != declared.window)
     first, last = days.first, days.last
     if first == date.min:
         first = min(last, *map(windows.first_day, stored))
     if last == date.max:
         last = max(map(windows.last_day, stored))
     last = max(first, last)
-    count = _count(by, first, last)
+    fitting = [each for each in groups if _count(each, first, last) <= MOST_PERIODS]
+    by = by or (*fitting, groups[-1])[0]
+    grouped, count = by != declared.window, _count(by, first, last)
     if count > MOST_PERIODS:
         raise EstimateError(
             message(
