@@ -62,6 +62,31 @@ def test_reports_of_an_earlier_window_are_named(call, registry_file):
     assert "--store" not in result.stderr
 
 
+def test_a_window_is_compared_with_those_before_the_range(call, registry, fill):
+    """`--from` changes no alarm: three times the usual reports are told for the last day alone too,
+    by `estimate` above its numbers as well."""
+    rng, scheme = np.random.default_rng(2), registry["theme"].scheme
+    for label, n in (("2026-01-12", 20_000), ("2026-01-13", 60_000)):
+        fill(sample_tally(scheme, [n, 0], rng, metric="theme", window=label), scheme)
+    assert call("anomalies theme --from 2026-01-12 --to 2026-01-12").exit_code == 0
+    for words in ("", "--from 2026-01-13"):
+        result = call(f"anomalies theme {words} --json")
+        found = json.loads(result.stdout)["windows"]
+        assert (result.exit_code, [e["window"] for e in found if e["anomalous"]]) == (
+            4,
+            ["2026-01-13"],
+        )
+        assert call(f"theme {words}").stdout.startswith("Anomalous: 13 Jan 2026. Do not rely")
+    assert "Anomalous" not in call("theme --to 2026-01-12").stdout
+
+
+def test_windows_of_another_kind_cannot_be_left_out(call):
+    """It would leave out nothing, and say nothing."""
+    result = call("theme --without 2026-W02")
+    assert result.exit_code == 2
+    assert "theme has a window for each day, like 20" in result.output
+
+
 WEEKLY = '[metrics.theme]\nwindow = "week"'
 
 

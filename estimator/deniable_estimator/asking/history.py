@@ -25,12 +25,12 @@ that a page with many windows raises a false alarm as seldom as one with a singl
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
-from deniable import Scheme
+from deniable import Registry, Scheme
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_estimator.analyses import analysis_of, oracle_analysis
@@ -42,9 +42,11 @@ from deniable_estimator.analyses.anomalies import (
     figures,
 )
 from deniable_estimator.analyses.candidates import asked_values
-from deniable_estimator.asking.fetch import Question, Selection
+from deniable_estimator.asking.fetch import Question, Selection, select
+from deniable_estimator.asking.query import Query, find_metric
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.kinds.base import Answer
-from deniable_estimator.kinds.basis import Part
+from deniable_estimator.kinds.basis import Part, unfinished
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import student_tails
 
@@ -207,6 +209,34 @@ class History:
                 for each in self.windows
             ],
         }
+
+
+def history_in(
+    reader: Reader,
+    registry: Registry,
+    query: Query,
+    alarm_level: float,
+    whole: Iterable[Figure],
+    now: float,
+) -> History:
+    """The windows of a question, each against those before it, and the figures of their sum
+    (`whole`). Strings are not decoded for it.
+
+    Raises:
+        MetricError: the registry declares no such metric.
+        StoreUnavailable: the store cannot answer now.
+    """
+    metric, days = find_metric(registry, query.metric), query.days
+    reach = days.reaching_back(LONGEST_HISTORY, metric.window)
+    chosen = select(reader, registry, replace(query, days=reach)).apart()
+    return inspect(
+        metric.name,
+        [*looks_in(chosen, chosen.labels)],
+        alarm_level,
+        shown={label for label in chosen.labels if days.touches(label)},
+        whole=whole,
+        unfinished=unfinished(chosen.labels, now),
+    )
 
 
 def inspect(

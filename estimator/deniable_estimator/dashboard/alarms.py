@@ -5,10 +5,9 @@ which ones, why, and how to leave them out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from deniable.protocol import windows
-from deniable_estimator.analyses.anomalies import Figure
+from deniable_estimator.asking.alarm import Alarm, alarm_in
 from deniable_estimator.asking.fetch import Selection
 from deniable_estimator.asking.history import LONGEST_HISTORY, History, Look, inspect, looks_in
 from deniable_estimator.asking.query import Days
@@ -18,62 +17,12 @@ from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import unfinished
 from deniable_estimator.kinds.formats import window
-from deniable_estimator.messages import listed, message
-
-_NAMED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Strange:
-    """A window that raises an alarm, or all of them together."""
-
-    when: str
-    reasons: tuple[Figure, ...]
-    label: str | None = None
-    """None of all together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Alarm:
-    """That the windows of a metric look dishonest."""
-
-    strange: tuple[Strange, ...]
-    checks: int
-    """How many figures share the level."""
-    level: float
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The windows that are to be left out."""
-        return tuple(each.label for each in self.strange if each.label is not None)
-
-    @property
-    def which(self) -> str:
-        """The windows in a few words."""
-        names = [window(each) for each in self.labels] or [self.strange[0].when]
-        rest = len(names) - _NAMED
-        if rest > 0:
-            names[_NAMED:] = [message("{more} more", more=rest)]
-        return listed(names)
-
-    @property
-    def text(self) -> str:
-        """What takes the place of a headline."""
-        return message("Anomalous: {which}. Do not rely on these numbers.", which=self.which)
+from deniable_estimator.messages import listed
 
 
 def alarm_of(reading: PageReading, estimate: Answer | None = None) -> Alarm | None:
     """The alarm that these days raise; None if they raise none. See `history_of`."""
-    history = history_of(reading, estimate)
-    strange = [
-        Strange(window(each.label), each.verdict.alarms(history.alarm_level), each.label)
-        for each in reversed(history.anomalous)
-    ]
-    if whole := history.whole.alarms(history.alarm_level):
-        several = len(history.windows) > 1
-        when = message("all windows together") if several else message("this window")
-        strange.append(Strange(when, whole))
-    return Alarm(tuple(strange), history.checks, history.alarm_level) if strange else None
+    return alarm_in(history_of(reading, estimate))
 
 
 def left_out(days: Days) -> str | None:

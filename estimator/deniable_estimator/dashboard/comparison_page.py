@@ -11,9 +11,10 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
+from deniable_estimator.asking.alarm import Alarm
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.query import Days
-from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
+from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.exports import file_of, of_comparison
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.pages import answer_page, keep_form, requested, with_strings

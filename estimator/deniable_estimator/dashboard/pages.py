@@ -15,10 +15,11 @@ from werkzeug.exceptions import BadRequest
 from deniable import Metric, ValueListError
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.types.discovery import Discovery
+from deniable_estimator.asking.alarm import Alarm
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access.caller import for_people
-from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
+from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.exports import file_of, of_estimate, of_trend

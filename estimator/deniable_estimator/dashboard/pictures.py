@@ -13,9 +13,10 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
+from deniable_estimator.asking.alarm import Alarm
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.access.caller import opened_link
-from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
+from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.pages import show_board
 from deniable_estimator.dashboard.exports import download

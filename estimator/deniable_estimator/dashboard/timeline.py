@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from deniable import Metric
 from deniable.protocol import windows
+from deniable_estimator.asking.alarm import Alarm
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.segments import SegmentTrends
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
 from deniable_estimator.asking.trend_words import step_of, trend_frame
-from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import one_of

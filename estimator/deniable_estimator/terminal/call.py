@@ -151,6 +151,12 @@ def _days(
 
     for each in filter(None, (first, last)):
         check_day(each)
+    for label in without:
+        if windows.kind_of(label) != metric.window:
+            raise click.UsageError(
+                f"--without {label}: {metric.name} has a window for each {metric.window}, like "
+                f"{windows.window_at(metric.window, time.time())}"
+            )
     if since is None:
         return Days(first or date.min, last or date.max, without)
     if first or last:

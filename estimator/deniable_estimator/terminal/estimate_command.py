@@ -61,7 +61,9 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     --since, what changed is said first. DENIABLE_FAKES is the fraction of reports that the
     poisoning budget assumes to be fake, 0.01 if it is not set.
     """
+    from deniable_estimator.asking.alarm import alarm_in
     from deniable_estimator.asking.fetch import read
+    from deniable_estimator.asking.history import history_in
     from deniable_estimator.terminal.printing import (
         answer_document,
         check_given,
@@ -74,6 +76,11 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     with call.reading("Estimating") as reader:
         answer = read(reader, call.registry, call.query)
         change = call.change(reader, answer)
+        honest = history_in(
+            *(reader, call.registry, call.query, alarm_level, answer.verdict.figures, time.time())
+        )
+    if (alarm := alarm_in(honest)) and call.form is None:
+        click.echo(f"{alarm.text} `deniable estimate anomalies {call.metric.name}` says why.")
     more = call.told_since(change)
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
     check_given(answer, given)
@@ -129,7 +136,8 @@ def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> N
 @click.option(
     "--by",
     type=_by,
-    help="The period to add windows up to; by default the metric's own window.",
+    help="The period to add windows up to; by default the metric's own window, or a longer one "
+    "where that gives more than 400.",
 )
 @click.option(
     "--value",
@@ -193,21 +201,18 @@ def trend(
 def anomalies(call: StoreCall) -> None:
     """Find windows of METRIC that honest reports cannot explain, or with more reports than usual.
 
-    Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.
+    Each is compared with those before it, also with windows before --from; strings are not decoded
+    for it. Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise
+    one.
     """
-    from deniable_estimator.asking.fetch import select
-    from deniable_estimator.asking.history import inspect, looks_in
-    from deniable_estimator.kinds.basis import unfinished
+    from deniable_estimator.asking.fetch import read
+    from deniable_estimator.asking.history import history_in
     from deniable_estimator.terminal.printing import history_document
 
+    level, is_closed = alarm_level_in_force(), not call.metric.needs_candidates
     with call.reading("Looking at each window") as reader:
-        chosen = select(reader, call.registry, call.query).apart()
-        found = inspect(
-            call.metric.name,
-            [*looks_in(chosen, chosen.labels)],
-            alarm_level_in_force(),
-            unfinished=unfinished(chosen.labels, time.time()),
-        )
+        whole = read(reader, call.registry, call.query).verdict.figures if is_closed else ()
+        found = history_in(reader, call.registry, call.query, level, whole, time.time())
     if call.form is None:
         call.check(len(found.windows))
     call.say(len(found.windows), found.to_dict, lambda: history_document(found))

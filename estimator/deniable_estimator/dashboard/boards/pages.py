@@ -16,10 +16,11 @@ from werkzeug.exceptions import NotFound
 
 from deniable import DeniableError, Metric, Registry
 from deniable.protocol.types.discovery import Discovery
+from deniable_estimator.asking.alarm import Alarm
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.access.caller import has_role
 from deniable_estimator.dashboard.access.roles import Role
-from deniable_estimator.dashboard.alarms import Alarm, alarm_of
+from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.boards.definition import Board, BoardChart, BoardFolder
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource

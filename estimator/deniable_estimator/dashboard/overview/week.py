@@ -15,10 +15,11 @@ from datetime import date, timedelta
 from typing import Literal, TypeAlias
 
 from deniable.protocol import windows
+from deniable_estimator.asking.alarm import Alarm
 from deniable_estimator.asking.comparison import chosen_series, compare
 from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.asking.results import digest
-from deniable_estimator.dashboard.alarms import Alarm, alarm_of
+from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before as days_before
 from deniable_estimator.dashboard.ranges import newest_period
