@@ -154,6 +154,12 @@ def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
     if devices is None and newest is not None:
         days = Days(windows.first_day(newest), windows.last_day(newest))
         devices = round(PageReading(source, metric, days).n / metric.rate)
+    return planner_address(metric, devices)
+
+
+def planner_address(metric: Metric, devices: int | None, share: float | None = None) -> str:
+    """The address of the planner with the numbers of a metric and so many devices; with `share`
+    for a segment that has this part of them."""
     numbers: dict[str, Any] = {
         "epsilon": f"{metric.epsilon:g}",
         "lifetime_epsilon": f"{max(metric.lifetime_epsilon, metric.epsilon):g}",
@@ -161,6 +167,8 @@ def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
     }
     if devices is not None:
         numbers["devices"] = max(1, devices)
+    if share is not None:
+        numbers["segment_share"] = f"{share:.3g}"
     page, kind = "values", metric.type
     if isinstance(kind, Pair):
         page, (rows, columns) = "pair", (len(part.values) for part in kind.parts)

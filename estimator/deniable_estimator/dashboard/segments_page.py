@@ -19,6 +19,7 @@ from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.segments import check_names as check_segments
 from deniable_estimator.asking.segments import not_segmented
 from deniable_estimator.asking.trend import GROUPS
+from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text
 from deniable_estimator.dashboard.exports import Text, file_of, of_segments
@@ -105,6 +106,7 @@ def segments_page(name: str) -> ResponseReturnValue:
         moved=moved,
         noted=annotated(metric, days.around, source.today, drawn.trend.periods) if drawn else None,
         query=_query(days, by, where, found),
+        planner=_planner(source.registry.unasked.get(name, metric), found) if found else None,
     )
 
 
@@ -207,6 +209,17 @@ def _moved_most(reading: PageReading, found: Segmented) -> str | None:
         series=series_name(told.after, told.values[place]),
         change=told.describe(place),
     )
+
+
+def _planner(metric: Metric, found: Segmented) -> str | None:
+    """The address of the planner for the smallest segment, folded or not, by its part of the
+    reports; None where nothing tells how large it is."""
+    sizes = [each.answer.n for each in (*found.groups, *found.small)]
+    if len(sizes) < 2:
+        return None
+    devices = found.total.n / max(1, len(found.total.windows)) / metric.rate
+    share = min(sizes) / (found.total.n - found.unsplit)
+    return planner_address(metric, metric.devices or round(devices), share)
 
 
 def _default(metric: Metric) -> tuple[str, ...]:
