@@ -138,10 +138,12 @@ def test_changes_are_corrected_for_the_values_that_are_free(size, complete, fami
         (["2026-11-16", "2026-11-17"], ["2026-11-10", "2026-11-24", "2026-11-09", "2026-11-23"], 0),
         (["2026-11-16", "2026-11-17"], ["2026-11-10", "2026-11-24", "2026-11-23"], 1),
         (["2026-W47"], ["2026-W48"], 0),
+        (["2026-W46"], ["2026-W47", "2026-W48", "2026-W49"], 1),
     ],
 )
 def test_other_weekdays_are_noted(before, after, notes):
-    """A note says where the two periods hold other weekdays, or the same in other parts."""
+    """A note says where the two periods hold other weekdays, or the same in other parts; and
+    where one has less than half of the other's windows."""
     one, two = (
         replace(normal([0.3, 0.7], each[0]), windows=tuple(each)) for each in (before, after)
     )

@@ -260,6 +260,14 @@ def earlier_range(days: Days, kind: windows.Kind, arguments: Mapping[str, str], 
     if not named:
         return earlier
     asked = {**ends, **named}
+    if kind != "month" and len(named) == 1:
+        # One end alone: as many days as those that they are compared with.
+        length = earlier.last - earlier.first
+        with suppress(ValueError, OverflowError):  # what is no date is told below
+            if "before_from" in named:
+                asked["before_to"] = (date.fromisoformat(asked["before_from"]) + length).isoformat()
+            else:
+                asked["before_from"] = (date.fromisoformat(asked["before_to"]) - length).isoformat()
     return _left_out_alike(read_range(asked, now, kind, prefix="before_"), days, kind)
 
 

@@ -103,10 +103,10 @@ def combine(answers: Sequence[Answer]) -> Answer:
     combined = kind_of(most).combine(alike) if len(alike) > 1 else most
     if left := sum(each.n for each in informed) - combined.n:
         told = counted(
-            "{changed}: {count:,} report under others is left out; choose days before the change "
-            "to see it",
-            "{changed}: {count:,} reports under others are left out; choose days before the change "
-            "to see them",
+            "{changed}: {count:,} report under others is left out; choose days on the "
+            "other side of the change to see it",
+            "{changed}: {count:,} reports under others are left out; choose days on the "
+            "other side of the change to see them",
             left,
             changed=combined.other,
         )

@@ -103,13 +103,16 @@ def test_what_is_left_out_is_left_out_before():
 
 
 def test_other_days_before_can_be_named():
-    """What is not named is as it would be; only days that hold the same weekdays leave the same
+    """One end alone names as many days; only days that hold the same weekdays leave the same
     ones out."""
     days = Days(date(2026, 11, 14), date(2026, 11, 20), ("2026-11-18",))
     assert earlier_range(days, "day", {}, NOW) == before(days, "day")
     alike = earlier_range(days, "day", _ends("2026-10-31", "2026-11-06"), NOW)
     assert alike.without == ("2026-11-04", "2026-11-18")
     assert earlier_range(days, "day", {"before_from": "2026-11-07"}, NOW) == before(days, "day")
+    for named in ({"before_from": "2026-11-01"}, {"before_to": "2026-11-07"}):
+        found = earlier_range(days, "day", named, NOW)
+        assert (found.first, found.last) == (date(2026, 11, 1), date(2026, 11, 7))
     other = earlier_range(days, "day", _ends("2026-11-01", "2026-11-13"), NOW)
     assert other == Days(date(2026, 11, 1), date(2026, 11, 13), ("2026-11-18",))
     with pytest.raises(RangeError):
