@@ -26,11 +26,8 @@ from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHist
 from deniable.protocol.mechanisms.number_range import TOP, Histogram, NumberRange
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.hierarchical_histogram import (
-    HierarchicalHistogramAnalysis,
-)
+from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.numbers.scores import scores
-from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
@@ -208,16 +205,13 @@ def means(quick: bool) -> Iterator[Table]:
     rng = np.random.default_rng(1)
     held: dict[tuple[float, int], list[list[float]]] = {}
     for _, crowd, tree, epsilon, reports in settings():
-        window = SlidingWindow.design(RANGE, epsilon)
+        fine, coarse = map(analysis_of, (SlidingWindow.design(RANGE, epsilon), tree))
         cells, mean = crowd.cells(tree), crowd.mean()
         found = []
         for _ in range(100 if quick else 10_000):
             drawn = rng.multinomial(reports, crowd.shares)
-            (row,) = SlidingWindowAnalysis(window).sample_rows(crowd.positions, drawn, rng)
-            rows = sample_crowd(tree, cells, reports, rng)
-            analysis = HierarchicalHistogramAnalysis(tree)
-            rough = analysis.mean_of(analysis.sums(rows, 1.0))
-            exact = SlidingWindowAnalysis(window).mean([row])
+            exact = fine.mean(fine.sample_rows(crowd.positions, drawn, rng))
+            rough = coarse.mean_of(coarse.sums(sample_crowd(tree, cells, reports, rng), 1.0))
             ends = exact.interval(LEVEL), rough.interval(LEVEL)
             found.append([low <= mean <= high for low, high in ends])
         held.setdefault((epsilon, reports), []).append(np.mean(found, axis=0).tolist())
@@ -230,7 +224,7 @@ def shares(quick: bool) -> Iterator[Table]:
     rng = np.random.default_rng(1)
     held: dict[tuple[float, int], list[list[float]]] = {}
     for _, crowd, tree, epsilon, reports in settings():
-        analysis, cells = HierarchicalHistogramAnalysis(tree), crowd.cells(tree)
+        analysis, cells = analysis_of(tree), crowd.cells(tree)
         sums = np.concatenate([[0.0], np.cumsum(cells)])
         found = []
         for _ in range(40 if quick else 2000):
@@ -257,7 +251,7 @@ def quantiles(quick: bool) -> Iterator[Table]:
     held: dict[float, list[float]] = {p: [] for p in QUANTILES}
     opened: dict[float, list[float]] = {p: [] for p in QUANTILES}
     for _, crowd, tree, _, reports in settings():
-        analysis, cells = HierarchicalHistogramAnalysis(tree), crowd.cells(tree)
+        analysis, cells = analysis_of(tree), crowd.cells(tree)
         hits, limits = dict.fromkeys(QUANTILES, 0), dict.fromkeys(QUANTILES, 0)
         for _ in range(runs):
             rows = sample_crowd(tree, cells, reports, rng)
