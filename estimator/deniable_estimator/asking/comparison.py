@@ -70,6 +70,7 @@ def compare_each(pairs: Sequence[tuple[Answer, Answer]], test: ChangeTest) -> li
 
 
 _HEADLINE = sentence("{series}: {value}, {change} since {moment}")
+_FEW = sentence("{told} ({before:,} windows with reports before, {after:,} after)")
 
 
 def find_moment(
@@ -191,6 +192,9 @@ def since_headline(metric: str, found: Comparison, moment: str) -> str:
         change=found.describe(place),
         moment=moment,
     )
+    held = len(found.before.windows), len(found.after.windows)
+    if 2 * min(held) < max(held):
+        told = message(_FEW, told=told, before=held[0], after=held[1])
     return with_others(told, others)
 
 

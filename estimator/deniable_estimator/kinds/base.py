@@ -267,15 +267,6 @@ class Comparison(Filed):
                     "the two periods do not hold the same weekdays, which alone can change a number"
                 )
             )
-        held = len(self.before.windows), len(self.after.windows)
-        if 2 * min(held) < max(held):
-            notes.append(
-                message(
-                    "{before:,} windows with reports are compared with {after:,}",
-                    before=held[0],
-                    after=held[1],
-                )
-            )
         return tuple(notes)
 
     def ends(self, place: int) -> tuple[str, str]:

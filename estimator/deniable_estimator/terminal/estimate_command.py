@@ -209,7 +209,8 @@ def anomalies(call: StoreCall) -> None:
     from deniable_estimator.asking.history import history_in
     from deniable_estimator.terminal.printing import history_document
 
-    level, is_closed = alarm_level_in_force(), not call.metric.needs_candidates
+    level, metric = alarm_level_in_force(), call.metric
+    is_closed = not metric.needs_candidates and metric.type.name != "discovery"
     with call.reading("Looking at each window") as reader:
         whole = read(reader, call.registry, call.query).verdict.figures if is_closed else ()
         found = history_in(reader, call.registry, call.query, level, whole, time.time())
