@@ -131,7 +131,8 @@ class Owner:
         self.work: deque[int] = deque()
         self.steps: list[tuple[int, bool]] = []
         self.idle = 3600.0
-        self.worker = Worker(self.step, linger)
+        self.finished = threading.Event()
+        self.worker = Worker(self.step, self.finished.set, linger)
 
     def step(self, urgent):
         taken = len(self.work)
@@ -189,7 +190,7 @@ def test_nobody_waits_for_a_worker_that_has_ended():
             return True, 3600.0
 
     owner, results = Slow(), SimpleQueue()
-    worker = Worker(owner.step, 0.0)
+    worker = Worker(owner.step, lambda: None, 0.0)
     worker.wake()
     assert begun.wait(LIMIT)
     asking = threading.Thread(target=lambda: results.put(worker.run(None)), daemon=True)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 
 import pytest
+from tests.ports import until
 
 from deniable import Client, Registry, TransportError
 from deniable.device import state, worker
@@ -32,7 +33,7 @@ SECRET = "a-marker-of-the-tests"
 @contextmanager
 def locked(path):
     """Another process has the state file."""
-    other = sqlite3.connect(path, isolation_level=None)
+    other = sqlite3.connect(path, timeout=0, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -55,8 +56,9 @@ def marked():
 @pytest.fixture
 def impatient(monkeypatch):
     """No statement waits for another process."""
-    begin = state.begin
-    monkeypatch.setattr(state, "begin", lambda connection, patience: begin(connection, 0.0))
+    monkeypatch.setattr(
+        state, "wait_until", lambda each, deadline: each.execute("PRAGMA busy_timeout = 0")
+    )
 
 
 @pytest.mark.usefixtures("impatient")
@@ -84,9 +86,9 @@ def test_what_is_taken_back_under_a_lock_goes_as_soon_as_it_can(
         client.record("page", SECRET)
         assert not client.flush()
     client.opt_in()
+    assert client.status == "on"
     assert client.flush()
     assert not holds_secret(folder)
-    assert client.status == "on"
     clock.days(1)
     assert client.flush()
     assert collector.bodies == []
@@ -133,13 +135,11 @@ def test_closing_takes_no_longer_than_it_says(make_client, marked, tmp_path, mon
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
-    begin = state.begin
+    def wait(connection, deadline):
+        now[0] = max(now[0], deadline)
+        connection.execute("PRAGMA busy_timeout = 0")
 
-    def wait(connection, patience):
-        now[0] += patience
-        begin(connection, 0.0)
-
-    monkeypatch.setattr(state, "begin", wait)
+    monkeypatch.setattr(state, "wait_until", wait)
     with locked(tmp_path / "state" / FILE_NAME):
         if pending == "record":
             client.record("page", SECRET)
@@ -348,3 +348,65 @@ def test_nobody_waits_for_a_lock_in_vain():
     assert told == ["the state is in use by another thread"]
     with lock.held(0.0):
         pass
+
+
+def test_a_failed_transaction_is_undone_whoever_holds_its_error(tmp_path):
+    """A cursor in the frames of the error does not keep others from beginning."""
+    found, held = State(tmp_path), []
+    try:
+        with found.transaction() as connection:
+            held.append(connection.execute("SELECT name FROM sqlite_master"))
+            held[0].fetchone()
+            raise ZeroDivisionError
+    except ZeroDivisionError as error:
+        held.append(error)
+    with locked(tmp_path / FILE_NAME):
+        assert held
+
+
+def test_a_state_that_leads_nowhere_is_not_made_elsewhere(tmp_path):
+    """A link to a file that is missing is the disk's trouble, and no empty file comes of it."""
+    (tmp_path / FILE_NAME).symlink_to(tmp_path / "gone")
+    found = State(tmp_path)
+    with pytest.raises(sqlite3.OperationalError), found.transaction():
+        pass
+    assert not (tmp_path / "gone").exists()
+    assert found.failure is None
+
+
+def test_what_a_segment_lacks_tells_no_value(make_client):
+    """The trouble holds no frame with the value, and there is none where telemetry is off."""
+    text = metrics_toml(page={"type": "string", "segments": ["platform"]})
+    registry = Registry.parse(text + '[segments.platform]\nvalues = ["ios", "web"]\n')
+    troubles = []
+    client = make_client(registry=registry, on_trouble=troubles.append)
+    client.record("page", SECRET)
+    (error,) = troubles
+    assert error.__traceback__ is None
+    client.opt_out()
+    client.record("page", SECRET)
+    assert len(troubles) == 1
+
+
+def test_a_thread_that_outlasts_the_end_leaves_no_file_open(make_client, marked, clock):
+    """What is sent when `close` gives up is finished, and then the state is closed."""
+    sending, may_end = threading.Event(), threading.Event()
+
+    class Slow:
+        def send(self, body):
+            sending.set()
+            may_end.wait(30)
+            raise TransportError("late")
+
+    client = make_client(registry=marked, transport=Slow(), background=True, on_trouble=None)
+    client.record("page", SECRET)
+    assert client._writer.run(None)
+    clock.days(1)
+    client._writer.run(None)
+    clock.days(1)
+    client._sender.wake()
+    assert sending.wait(30)
+    client.close(0.0)
+    may_end.set()
+    until(lambda: not client._sender.started, "the thread did not end")
+    assert client._state._connection is None

@@ -67,8 +67,9 @@ class Background:
         self._deletion: Callable[[], None] | None = None
         """The deletion that the owner has asked for and that is not on the disk yet."""
         # Two threads, so that a slow collector does not delay writing values to the disk.
-        self._writer = Worker(self._write_step, _LINGER, threaded=threads)
-        self._sender = Worker(self._send_step, 0.0, threaded=threads)
+        finish = self._state.close
+        self._writer = Worker(self._write_step, finish, _LINGER, threaded=threads)
+        self._sender = Worker(self._send_step, finish, 0.0, threaded=threads)
         self._owns_state = owns_state
         follow(self)
         if self.status in ("disabled", "no_consent"):

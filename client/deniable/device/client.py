@@ -178,7 +178,10 @@ class Client(Background):
             self._mistaken(error)
             return
         except SegmentError as error:
-            self._troubles.note(error)
+            if self.status == "on":
+                self._troubles.note(error.with_traceback(None))  # its frames hold the value
+            else:
+                self._troubles.remark(self.status)
             return
         if record is None:
             self._troubles.remark("expired", name)
@@ -313,6 +316,7 @@ class Client(Background):
     def opt_in(self) -> None:
         """The person agrees."""
         self._consent = True
+        self._troubles.guard(self._carry_out)
         self._resume()
 
     def opt_out(self) -> None:

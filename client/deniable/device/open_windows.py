@@ -135,7 +135,7 @@ class OpenWindows:
         )
         self._connection.executemany(
             "INSERT INTO refusals VALUES (?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET records = records + excluded.records",
+            "ON CONFLICT (metric, window) DO UPDATE SET records = records + excluded.records",
             [(*key, windows.end(key[1]), count) for key, count in refused.items()],
         )
 

@@ -150,15 +150,18 @@ class State:
             StateError: the file cannot be trusted; every later transaction raises it too.
             sqlite3.Error, OSError: the disk does not work, or another process has a lock.
         """
+        deadline = time.monotonic() + self.patience
         with self._lock.held(self.patience):
             self._refuse_failed()
             opened = self._connection
             try:
-                connection = opened or self._connect()
-                begin(connection, self.patience)
+                connection = opened or self._connect(deadline)
+                wait_until(connection, deadline)
+                connection.execute("BEGIN IMMEDIATE")
                 if opened is None:
                     self._check(connection)
                 yield connection
+                wait_until(connection, deadline)
                 connection.execute("COMMIT")
             except BaseException as error:
                 self._abandon()
@@ -171,17 +174,20 @@ class State:
         if self.failure is not None:
             raise StateError(str(self.failure), damaged=self.failure.damaged) from None
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, deadline: float) -> sqlite3.Connection:
         if self.path is None:
-            self._connection = _open(MEMORY)
-            _create_tables(self._connection, self.app)
-            return self._connection
+            connection = _open(MEMORY)
+            _create_tables(connection, self.app)
+            self._connection = connection
+            return connection
         try:
             os.stat(self.path)
         except (FileNotFoundError, NotADirectoryError):
             _create_file(self.path, self.app)
-        self._connection = _open(self.path, self.patience)
+        # A file that has vanished meanwhile is not made anew, which would be an empty one.
+        self._connection = _open(f"{_address(self.path)}?mode=rw")
         for setting in _SETTINGS:
+            wait_until(self._connection, deadline)
             self._connection.execute(setting)
         return self._connection
 
@@ -276,10 +282,13 @@ class State:
         self._lock.lock.release()
 
     def _abandon(self) -> None:
-        if self.path is not None:
-            self._disconnect()  # and undo what it has begun
-        elif self._connection is not None:
+        if self._connection is None:
+            return
+        # A cursor that somebody still holds would keep a transaction that is only closed.
+        with suppress(sqlite3.Error):
             self._connection.rollback()
+        if self.path is not None:
+            self._disconnect()
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -287,19 +296,31 @@ class State:
             self._connection = None
 
 
-def _open(database: str, patience: float = PATIENCE) -> sqlite3.Connection:
+def _open(database: str) -> sqlite3.Connection:
     return sqlite3.connect(
         database,
-        timeout=patience,
+        uri=database != MEMORY,
+        timeout=PATIENCE,
         isolation_level=None,
         check_same_thread=False,  # State's lock lets one thread in at a time
     )
 
 
-def begin(connection: sqlite3.Connection, patience: float) -> None:
-    """Begin a transaction; wait so many seconds at most for that of another process."""
-    connection.execute(f"PRAGMA busy_timeout = {int(1000 * patience)}")
-    connection.execute("BEGIN IMMEDIATE")
+def wait_until(connection: sqlite3.Connection, deadline: float) -> None:
+    """Let each of the next statements wait for other processes until the deadline at most."""
+    left = max(0, int(1000 * (deadline - time.monotonic())))
+    connection.execute(f"PRAGMA busy_timeout = {left}")
+
+
+def _address(path: str) -> str:
+    """An absolute path as the address that SQLite opens (https://www.sqlite.org/uri.html)."""
+    plain = path.replace("\\", "/") if os.name == "nt" else path
+    letters = (chr(each) for each in os.fsencode(plain))
+    escaped = "".join(
+        each if each.isascii() and (each.isalnum() or each in "/._-:") else f"%{ord(each):02X}"
+        for each in letters
+    )
+    return f"file://{escaped}" if escaped.startswith("/") else f"file:///{escaped}"
 
 
 def may_be_there(path: str) -> bool:
@@ -327,7 +348,7 @@ def _create_file(path: str, app: str | None) -> None:
         os.unlink(draft)
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
-        with closing(_open(draft)) as connection:
+        with closing(_open(_address(draft))) as connection:
             connection.execute("PRAGMA journal_mode = OFF")  # nobody uses a draft that is partial
             _create_tables(connection, app)
         with suppress(FileExistsError):

@@ -28,14 +28,21 @@ class Worker:
 
     After work arrives, the thread waits `linger` seconds for more, so that one step handles all
     of it. The thread keeps the method's owner alive during a step, but not while it waits; it ends
-    when the owner is collected. Without `threaded`, whoever asks for a step runs it, and nobody
-    else does.
+    when the owner is collected. `finish` runs when the thread ends: for this reason, because it is
+    stopped, or because `step` raises. Without `threaded`, whoever asks for a step runs it, and
+    nobody else does.
     """
 
     def __init__(
-        self, step: Callable[[bool], tuple[bool, float]], linger: float, *, threaded: bool = True
+        self,
+        step: Callable[[bool], tuple[bool, float]],
+        finish: Callable[[], None],
+        linger: float,
+        *,
+        threaded: bool = True,
     ) -> None:
         self._step = WeakMethod(step)
+        self._finish = finish
         self._linger = linger
         self._threaded = threaded
         self.reset()
@@ -129,6 +136,7 @@ class Worker:
                 while True:
                     if request := self._asked.get_nowait():
                         request[1].put(False)
+            self._finish()
 
 
 def _left(deadline: float | None) -> float | None:

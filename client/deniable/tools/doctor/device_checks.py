@@ -44,9 +44,11 @@ def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
             )
         )  # fmt: skip
     if warned := {each.where: None for each in problems if each.severity != "note"}:
+        is_wrong = any(each.severity == "error" for each in problems)
         found.append(
             CheckResult(
-                "registry", "lint", "warning", f"{path} has warnings: {listed([*warned])}",
+                "registry", "lint", "error" if is_wrong else "warning",
+                f"{path} has {'mistakes' if is_wrong else 'warnings'}: {listed([*warned])}",
                 f"`deniable lint {path}` says which",
             )
         )  # fmt: skip
