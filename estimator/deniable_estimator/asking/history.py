@@ -229,9 +229,16 @@ def history_in(
     metric, days = find_metric(registry, query.metric), query.days
     reach = days.reaching_back(LONGEST_HISTORY, metric.window)
     chosen = select(reader, registry, replace(query, days=reach)).apart()
+    looks = [*looks_in(chosen, chosen.labels)]
+    # Nobody has asked for those before the range, so it lacks none of them.
+    for name, labels in [*reader.left_out.items()]:
+        if asked := set(filter(days.touches, labels)):
+            reader.left_out[name] = asked
+        else:
+            del reader.left_out[name]
     return inspect(
         metric.name,
-        [*looks_in(chosen, chosen.labels)],
+        looks,
         alarm_level,
         shown={label for label in chosen.labels if days.touches(label)},
         whole=whole,

@@ -33,7 +33,7 @@ from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.segments.segmented import Group, Segmented, name_of
-from deniable_estimator.messages import message
+from deniable_estimator.messages import counted, message
 
 _ENOUGH_FOR_MEAN = 400
 """With so many reports a mean is known to a few percent of its range at usual epsilons."""
@@ -221,10 +221,24 @@ class SegmentTrends(Filed):
     @property
     def notes(self) -> tuple[str, ...]:
         """How to read it."""
-        if len({each.by for each in self.trends}) < 2:
-            return self.split.notes
-        longer = message("segments with fewer reports are shown by longer periods than the others")
-        return (*self.split.notes, longer)
+        notes = [message("segments are not private: each report states its segment without noise")]
+        if len({each.by for each in self.trends}) > 1:
+            notes.append(
+                message("segments with fewer reports are shown by longer periods than the others")
+            )
+        if small := self.split.small:
+            notes.append(
+                counted(
+                    "{count} segment with fewer than {least} reports in all is left out: "
+                    "{segments}",
+                    "{count} segments with fewer than {least} reports in all are left out: "
+                    "{segments}",
+                    len(small),
+                    least=LEAST_REPORTS,
+                    segments="; ".join(f"{each.name} ({each.answer.n:,})" for each in small),
+                )
+            )
+        return tuple(notes)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

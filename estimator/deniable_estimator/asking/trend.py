@@ -304,6 +304,8 @@ def trend(
             try:
                 estimate = next(answers)
             except OnlyLongerError as error:
+                if by == groups[-1]:
+                    raise
                 told = message("{told}; or group by a longer period", told=error.args[0])
                 raise OnlyLongerError(told) from None
             done += 1

@@ -23,7 +23,7 @@ from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.exports import file_of, of_estimate, of_trend
-from deniable_estimator.dashboard.metric_view import PageReading
+from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.overview.summary import answer_notes, standing_notes
 from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
@@ -296,7 +296,10 @@ def with_strings(reading: PageReading) -> PageReading:
     """
     metric = reading.metric
     try:
+        check_listed(metric)
         candidates = listed(metric)
+    except EstimateError as error:
+        raise BadRequest(str(error)) from None
     except ValueListError as error:
         raise BadRequest(message("{mistake}.", mistake=str(error))) from None
     if metric.needs_candidates and candidates is None:

@@ -75,6 +75,14 @@ def segments_page(name: str) -> ResponseReturnValue:
                 "one",
                 segment=isolated(against),
             )
+        for each in request.args.getlist("where"):
+            # The form sends what the page stayed within before it divided by it.
+            if (segment := each.partition("=")[0]) in by:
+                ignored = message(
+                    "“{limit}” is left out, because the page divides by {segment}",
+                    limit=isolated(each),
+                    segment=segment,
+                )
         found = reading.segmented(by, given).answer
         moved = _moved_most(reading, found)
         shown = _panels_shown(found) if found.total.n else []

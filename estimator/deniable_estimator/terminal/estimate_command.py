@@ -76,11 +76,12 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     with call.reading("Estimating") as reader:
         answer = read(reader, call.registry, call.query)
         change = call.change(reader, answer)
-        honest = history_in(
-            *(reader, call.registry, call.query, alarm_level, answer.verdict.figures, time.time())
-        )
-    if (alarm := alarm_in(honest)) and call.form is None:
-        click.echo(f"{alarm.text} `deniable estimate anomalies {call.metric.name}` says why.")
+        if call.form is None:
+            asked = reader, call.registry, call.query, alarm_level
+            if alarm := alarm_in(history_in(*asked, answer.verdict.figures, time.time())):
+                click.echo(
+                    f"{alarm.text} `deniable estimate anomalies {call.metric.name}` says why."
+                )
     more = call.told_since(change)
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
     check_given(answer, given)

@@ -177,7 +177,8 @@ class HistogramAnalysis(NumberAnalysis[AnyHistogram]):
         noise = float(covariance[0, 0])
         if math.isinf(noise):
             return MeanEstimate(0.0, math.inf, sums.reports, sums.shared, 1.0, rounding)
-        mean = float(value[0])
+        least = sum(part.weight**2 * float(part.least_noise(points)[0]) for part in sums.parts)
+        mean, noise = float(value[0]), max(noise, least)
         kept = min(float(sums.kept(points)[0]), most_spread(mean, math.sqrt(noise)))
         return MeanEstimate(mean, noise, sums.reports, sums.shared, kept, rounding)
 

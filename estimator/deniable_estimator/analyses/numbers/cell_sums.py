@@ -75,6 +75,11 @@ class SchemeSums(ABC):
     def fresh(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values, shape (f,), and covariances, shape (f, f), of W . f, shape (f, d)."""
 
+    def least_noise(self, weights: FloatArray) -> FloatArray:
+        """What is known of the variances before any report and is the least to be told of W . f,
+        shape (f, d), because few reports do not tell it; shape (f,)."""
+        return np.zeros(len(weights))
+
     @abstractmethod
     def edges(self) -> tuple[FloatArray, FloatArray]:
         """Those of the shares below all edges, shape (d + 1,) each; variances mean nothing where

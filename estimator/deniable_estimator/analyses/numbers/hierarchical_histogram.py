@@ -70,6 +70,10 @@ from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAn
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import binomial_tail, chi_square_tail
 
+_MANY = 300
+"""So many reports of a row tell how much its scores vary. Fewer may by chance hold none of the rare
+ones that make up most of it."""
+
 _VARIED = 50.0
 """Reports that noise must have changed in a row: their variance is estimated from the counters."""
 
@@ -98,11 +102,14 @@ class TreePart(SchemeSums):
             mean = found[row] @ rate
             value += mean
             covariance += ((found[row] * spread) @ found[row].T - np.outer(mean, mean)) / reports
-        # A few reports hardly tell how much their scores vary. The noise alone is known before.
-        planned = self.scores.planned(weights) / max(self.reports, 1.0)
-        least = np.where(np.isfinite(planned), planned, 0.0)
-        np.fill_diagonal(covariance, np.maximum(np.diag(covariance), least))
         return value, covariance
+
+    def least_noise(self, weights: FloatArray) -> FloatArray:
+        counts = [reports for *_, reports in self.rows()]
+        if not counts or min(counts) >= _MANY:
+            return np.zeros(len(weights))
+        planned = self.scores.planned(weights) / self.reports
+        return np.where(np.isfinite(planned), planned, 0.0)
 
     def edges(self) -> tuple[FloatArray, FloatArray]:
         table, cells = self.scores, self.scores.cells
