@@ -48,6 +48,7 @@ def reader(segmented):
         ("theme/segments?against=[%22a,b%22]", "Difference from a,b"),
         ("theme/segments?against=nowhere", "“nowhere” has too few reports here"),
         ("theme/segments?where=&where=platform=web", "Difference from web"),
+        ("theme/segments?where=platform=web", "“platform=web” is left out, because the page"),
         ("word/segments", "put them into word.txt in the folder"),
     ],
 )

@@ -263,3 +263,6 @@ def test_a_mean_of_few_reports_is_covered(epsilon):
         known, held = known + 1, held + (low <= truth <= high)
     assert known > 50
     assert held >= stats.binom.ppf(1e-4, known, 0.9)
+    rows = analysis.sample_rows(np.array([TOP // 2]), np.array([20_000]), rng)
+    _, noise = analysis.sums(rows, 1.0).fresh(analysis.points)
+    assert analysis.mean(rows).noise == noise[0, 0]  # of many, what their counters say
