@@ -161,11 +161,13 @@ def _run(
     if tried is not None:
         console.print(f"Try it     [bold link={tried.address}]{tried.address}[/]")
         console.print("[dim]There you answer as one more device, and see what was sent.")
+    found = shutil.which(sys.argv[0])
+    here = str(Path(found).absolute()) if found else "deniable"
     settings = {"STORE": store_url, "REGISTRY": path, "DATA": folder}
     console.print("Commands   in another terminal:")
     for line in (
         ["export", *(f"DENIABLE_{name}={told}" for name, told in settings.items())],
-        [shutil.which(sys.argv[0]) or "deniable", "estimate", "crashed", "--since", RELEASED],
+        [here, "estimate", "crashed", "--since", RELEASED],
     ):
         console.print(f"           [bold]{shlex.join(line)}[/]", soft_wrap=True)
     console.print("[dim]Ctrl-C ends the demo and removes all it has made.")
