@@ -1,4 +1,4 @@
-"""What is said when some windows of a metric look dishonest: which ones, why, and what to do."""
+"""What is said when some windows of a metric look dishonest: which ones, and why."""
 
 from __future__ import annotations
 

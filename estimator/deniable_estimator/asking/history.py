@@ -43,7 +43,7 @@ from deniable_estimator.analyses.anomalies import (
 )
 from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.asking.fetch import Question, Selection, select
-from deniable_estimator.asking.query import Query, find_metric
+from deniable_estimator.asking.query import Days, Query, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part, unfinished
@@ -236,8 +236,20 @@ def history_in(
             reader.left_out[name] = asked
         else:
             del reader.left_out[name]
+    return inspect_days(chosen, looks, days, alarm_level, whole, now)
+
+
+def inspect_days(
+    chosen: Selection,
+    looks: Sequence[Look],
+    days: Days,
+    alarm_level: float,
+    whole: Iterable[Figure],
+    now: float,
+) -> History:
+    """The windows of these days, of a selection that begins before them: see `inspect`."""
     return inspect(
-        metric.name,
+        chosen.metric.name,
         looks,
         alarm_level,
         shown={label for label in chosen.labels if days.touches(label)},

@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from deniable.protocol import windows
 from deniable_estimator.asking.alarm import Alarm, alarm_in
 from deniable_estimator.asking.fetch import Selection
-from deniable_estimator.asking.history import LONGEST_HISTORY, History, Look, inspect, looks_in
+from deniable_estimator.asking.history import (
+    LONGEST_HISTORY,
+    History,
+    Look,
+    inspect_days,
+    looks_in,
+)
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import Turn, digest
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.kinds.base import Answer
-from deniable_estimator.kinds.basis import unfinished
 from deniable_estimator.kinds.formats import window
 from deniable_estimator.messages import listed
 
@@ -41,17 +46,12 @@ def history_of(reading: PageReading, estimate: Answer | None = None) -> History:
     check_listed(metric)
     reach = days.reaching_back(LONGEST_HISTORY, metric.window)
     selection = reading.over(reach).asking(None).select().apart()
-    running = unfinished(selection.labels, source.clock())
+    now, whole = source.clock(), estimate.verdict.figures if estimate else ()
     asked = reading.strings, estimate is None, days, source.alarm_level
     return source.results.get(
         digest("history", source.version_of(selection), *asked),
-        lambda: inspect(
-            metric.name,
-            _looks(source, selection),
-            source.alarm_level,
-            shown={label for label in selection.labels if days.touches(label)},
-            whole=estimate.verdict.figures if estimate else (),
-            unfinished=running,
+        lambda: inspect_days(
+            selection, _looks(source, selection), days, source.alarm_level, whole, now
         ),
     )
 
