@@ -25,6 +25,7 @@ from deniable_estimator.kinds.formats import (
     window,
 )
 from deniable_estimator.messages import isolated, joined, message, sentence, spaced
+from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.step import Step, find_step
 
 _FEW = 12
@@ -208,9 +209,21 @@ def step_of(trend: Trend, value: str, annotations: Sequence[Annotation]) -> Tren
         return None
     y, error = np.array(numbers).T
     days = np.array([each.first.weekday() for each in periods]) if trend.by == "day" else None
-    found = find_step(y, error**2, days, level=trend.level)
+    found = find_step(y, error**2, days, kept=_kept(periods), level=trend.level)
     if found is None:
         return None
     within = tuple(periods[found.first : found.last + 1])
     noted = between(annotations, within[0].first - timedelta(1), within[-1].last, trend.metric)
     return TrendStep(trend, value, found, within, periods[found.place], noted)
+
+
+def _kept(periods: Sequence[Period]) -> float:
+    """The part of the variance of these periods that two of them share at most, on average, because
+    the same devices may have reported in both: all that a report varies, as if all of it stayed the
+    same on a device."""
+    parts = [each.estimate.participation for each in periods if each.estimate]
+    if len(parts) < 2:
+        return 0.0
+    alone = sum(each.n * each.repeats for each in parts) / sum(each.n for each in parts)
+    again = (Participation.merged(parts).repeats / alone - 1) / (len(parts) - 1)
+    return min(1.0, max(0.0, again))
