@@ -28,6 +28,7 @@ Econ. Stat. 1997; smaller for large ones), so c = -2 ln(1 - sqrt(level)).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -43,11 +44,13 @@ LEAST_WEEKS = 4
 """With fewer numbers for each weekday, weekdays have no means of their own."""
 
 _ROUNDING = 1e-9
-"""A part of the sum of all weights that may be nothing but the rounding of it."""
+"""A part of a sum that may be nothing but its rounding."""
 
 _DRAWS = 999
+_DRAWS_KEPT = 399
+"""For each way in which noise is kept."""
 
-_STAYS = (0.8, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999)
+_STAYS = (0.8, 0.9, 0.97, 0.99, 0.998)
 """Of the noise that is kept, what is still there one number later."""
 _SEED = 20_261_124
 
@@ -113,14 +116,14 @@ def find_step(
         left = np.maximum(np.einsum("...i,...i", rest, rest) - best**2, 0.0)
         return score, np.sqrt(left / freedom)
 
-    shared = [(stay, part) for stay in _STAYS for part in (kept, kept / 2) if kept]
-    scans = [scan(_noise(count, *each)) for each in shared or [(0.0, 0.0)]]
+    scans = [scan(each) for each in _noises(count, kept)]
     largest = np.array([np.abs(drawn).max(axis=-1) / spread for drawn, spread in scans])
-    least = 0.0 if kept else 1.0
+    least = _ROUNDING if kept else 1.0
     score, more = scan(target)
     scaled = np.abs(score) / max(float(more), least)
     best = int(scaled.argmax())
-    p_value = (1 + np.count_nonzero(largest >= scaled[best], axis=-1).max()) / (_DRAWS + 1)
+    larger = np.count_nonzero(largest >= scaled[best], axis=-1)
+    p_value = (1 + larger.max()) / (largest.shape[-1] + 1)
     line = _normed(np.arange(count) * root, means)
     if p_value > 1 - level or float(target @ line) ** 2 > score[best] ** 2:
         return None
@@ -146,15 +149,22 @@ def _normed(column: FloatArray, means: FloatArray) -> FloatArray:
     return np.asarray(left / np.sqrt((left**2).sum()))
 
 
-@lru_cache(maxsize=64)
-def _noise(count: int, stay: float, part: float) -> FloatArray:
-    """Draws of noise alone, of which a part is kept, shape (draws, count): the same each time, so
-    that answers are."""
-    rng = np.random.default_rng([_SEED, count])
-    fresh = rng.standard_normal((_DRAWS, count))
-    if not part:
-        return fresh
-    held = rng.standard_normal((_DRAWS, count))
-    for at in range(1, count):
-        held[:, at] = stay * held[:, at - 1] + math.sqrt(1 - stay**2) * held[:, at]
-    return math.sqrt(1 - part) * fresh + math.sqrt(part) * held
+def _noises(count: int, kept: float) -> Iterator[FloatArray]:
+    """Draws of noise alone, shape (draws, count); where a part of it is kept, for each rate at
+    which devices leave, and for half of that part too."""
+    if not kept:
+        yield _normal(_DRAWS, count)
+        return
+    fresh, new = _normal(2, _DRAWS_KEPT, count)
+    for stay in _STAYS:
+        held = new.copy()
+        for at in range(1, count):
+            held[:, at] = stay * held[:, at - 1] + math.sqrt(1 - stay**2) * new[:, at]
+        for part in (kept, kept / 2):
+            yield math.sqrt(1 - part) * fresh + math.sqrt(part) * held
+
+
+@lru_cache(maxsize=4)
+def _normal(*shape: int) -> FloatArray:
+    """The same each time, so that answers are."""
+    return np.random.default_rng([_SEED, shape[-1]]).standard_normal(shape)
