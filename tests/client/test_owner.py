@@ -140,7 +140,7 @@ def test_erasing_keeps_the_ledger(told, registry, tmp_path):
     assert "the ledger stays" in done.output
     state = State(tmp_path / "state")
     with state.transaction() as connection:
-        for table in ("reports", "open_values", "batches", "schemes"):
+        for table in ("reports", "open_values", "schemes"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
         assert connection.execute("SELECT sum(answers) FROM ledger").fetchone() == (2,)
     assert not state.switched_off

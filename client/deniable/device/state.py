@@ -37,7 +37,7 @@ _OFF = "switched-off"
 """The file beside it that switches reporting off. It is a file, so that whoever manages the
 device can create it without our program."""
 
-_ERASED = ("open_values", "refusals", "firsts", "batches", "reports", "schemes", "memo_keys")
+_ERASED = ("open_values", "refusals", "firsts", "reports", "schemes", "memo_keys")
 """The tables that an erasure empties. Windows stay as they are, and are not drawn again; a metric
 that looks back is not reported without its memos, so its first window is not needed either."""
 
