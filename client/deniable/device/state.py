@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from deniable.device import ledger, open_windows, outbox
 from deniable.protocol.errors import StateError
+from deniable.whole_files import place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -314,13 +315,9 @@ def wait_until(connection: sqlite3.Connection, deadline: float) -> None:
 
 def _address(path: str) -> str:
     """An absolute path as the address that SQLite opens (https://www.sqlite.org/uri.html)."""
-    plain = path.replace("\\", "/") if os.name == "nt" else path
-    letters = (chr(each) for each in os.fsencode(plain))
-    escaped = "".join(
-        each if each.isascii() and (each.isalnum() or each in "/._-:") else f"%{ord(each):02X}"
-        for each in letters
-    )
-    return f"file://{escaped}" if escaped.startswith("/") else f"file:///{escaped}"
+    for each in "%?#":
+        path = path.replace(each, f"%{ord(each):02X}")
+    return f"file://{path}" if path.startswith("/") else f"file:{path}"
 
 
 def may_be_there(path: str) -> bool:
@@ -336,10 +333,11 @@ def may_be_there(path: str) -> bool:
 
 
 def _create_file(path: str, app: str | None) -> None:
-    """Create a complete file under another name, and then link it to the final name.
+    """Create a complete file under another name, and then give it the final name.
 
     So a crash never leaves a partial file, an empty file is always damage, and if two
-    processes start at once, one of them wins.
+    processes start at once, one of them wins. Where there are no hard links, a crash within the two
+    steps of `place` leaves an empty file: also then no second ledger is begun.
     """
     folder = os.path.dirname(path)
     os.makedirs(folder, exist_ok=True, mode=0o700)
@@ -352,9 +350,10 @@ def _create_file(path: str, app: str | None) -> None:
             connection.execute("PRAGMA journal_mode = OFF")  # nobody uses a draft that is partial
             _create_tables(connection, app)
         with suppress(FileExistsError):
-            os.link(draft, path)
+            place(draft, path)
     finally:
-        os.unlink(draft)
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
     if os.name == "posix":
         opened = os.open(folder, os.O_RDONLY)
         try:
