@@ -498,7 +498,7 @@ def test_a_fork_records_nothing_twice(make_client, clock, collector):
     client = make_client(background=True)
     client.record("dark_mode", False)
     assert client.flush(30)  # the thread runs, the file is open
-    queued = client._recorder.admit("dark_mode", False, clock())
+    queued = client._device.admit("dark_mode", False)
     assert queued is not None
     client._records.extend([queued] * 5)  # in the queue, and the thread not yet told
 

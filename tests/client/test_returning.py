@@ -11,7 +11,7 @@ import pytest
 
 from deniable import MetricError, Registry
 from deniable.device import ledger
-from deniable.device.recording import ACTIVE
+from deniable.device.device import ACTIVE
 from deniable.device.sent import OWNER_TEXTS, describe_entries
 from deniable.device.state import State
 from deniable.protocol import windows

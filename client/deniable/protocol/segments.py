@@ -109,29 +109,20 @@ def labels(segments: Sequence[Segment]) -> list[dict[str, str]]:
     return found
 
 
-def told(segments: Iterable[Segment], given: Mapping[str, str]) -> dict[str, str] | None:
-    """The value of each segment: what the device was told, else `other`; None if that is not
-    declared either. A value that has left the list counts as `other`, too."""
-    found = {}
-    for segment in segments:
-        value = given.get(segment.name)
-        if value not in segment.values:
-            value = segment.other
-        if value is None:
-            return None
-        found[segment.name] = value
-    return found
-
-
-def missing(segments: Iterable[Segment], given: Mapping[str, str]) -> str:
-    """The first segment that the device was not told and that has no `other`."""
-    return next(each.name for each in segments if told([each], given) is None)
+def told(segments: Iterable[Segment], given: Mapping[str, str]) -> dict[str, str]:
+    """The value of each segment that is known: what the device was told, else `other`. A value that
+    has left the list counts as `other`, too."""
+    values = (
+        (each, given[each.name] if given.get(each.name) in each.values else each.other)
+        for each in segments
+    )
+    return {segment.name: value for segment, value in values if value is not None}
 
 
 def place(segments: Sequence[Segment], given: Mapping[str, str]) -> int | None:
     """The number of a combination, from 0; None if it is not known."""
     values = told(segments, given)
-    return None if values is None else labels(segments).index(values)
+    return labels(segments).index(values) if len(values) == len(segments) else None
 
 
 def read_segment(
