@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deniable.protocol import keys
-from deniable.protocol.checks import line, positive
+from deniable.protocol.checks import Report, accepted
 from deniable.protocol.errors import Problem, RegistryError
 from deniable.protocol.metric_reading import MetricReading, declared
-from deniable.protocol.segments import SEGMENT_KEYS, Segment, identifying, read_segment
+from deniable.protocol.segments import Segment, identifying, read_segment
 from deniable.protocol.types import Context
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from deniable.protocol.metric import Metric
-
-SCHEMA = 1
-"""The version of the registry's own format."""
 
 _NO_LINES: Mapping[tuple[str, ...], int] = {}
 
@@ -122,9 +119,8 @@ class _Reading:
         self._compiled = compiled
         self._problems: list[Problem] = []
 
-    def _at(self, *path: str) -> Callable[[str | None, str], None]:
-        """What takes a key of the table at this path (None: the table itself), and what is wrong
-        with it."""
+    def _at(self, *path: str) -> Report:
+        """What takes a key of the table at this path, and what is wrong with it."""
 
         def report(key: str | None, message: str) -> None:
             from deniable.protocol.toml_lines import line_of
@@ -140,86 +136,61 @@ class _Reading:
         Raises:
             RegistryError: there are problems.
         """
-        key, version, advice = "schema", SCHEMA, f"write `schema = {SCHEMA}` at the top"
-        if self._compiled:
-            key, version, advice = "format", keys.FORMAT, "compile metrics.toml with this version"
-        found = self._document.get(key)
-        wrong = type(found) is not int or found != version
-        if wrong:
-            self._at()(key, f"must be {version}: {advice}")
         # Another format has other keys, so complaints about these would mislead.
-        fields = {} if wrong and self._compiled else self._read()
+        wrong = keys.IS_FORMAT(self._document.get("format")) if self._compiled else None
+        if wrong:
+            self._at()("format", wrong)
+        fields = {} if wrong else self._read()
         if self._problems:
             self._problems.sort(key=lambda problem: problem.line or 0)
             raise RegistryError(self._problems, self._source)
         return {**fields, "source": self._source}
 
     def _read(self) -> dict[str, Any]:
-        document, report = self._document, self._at()
-        for key in document:
-            if key not in keys.TOP_KEYS and not self._compiled:
-                report(key, "is unknown here; a metric belongs under [metrics.NAME]")
-        app = document.get("app")
-        if not (isinstance(app, str) and keys.APP.fullmatch(app)):
-            report(
-                "app",
-                'must name the app, like app = "editor": a lower-case letter and up to 63 more of '
-                "a-z, 0-9, _ and -",
-            )
-        for key in keys.PEOPLE_KEYS:
-            if key in document and (wrong := line(document[key])):
-                report(key, wrong)
-        cap = document.get("lifetime_epsilon")
-        if cap is not None and (wrong := positive(keys.MAX_LIFETIME_EPSILON)(cap)):
-            report("lifetime_epsilon", wrong)
-        segments = self._read_segments()
-        return {
-            "app": app,
-            "metrics": self._read_metrics(self._defaults(), segments),
-            "lifetime_epsilon": cap,
-            "segments": {name: each for name, each in segments.items() if each is not None},
-            **{key: document.get(key) for key in keys.PEOPLE_KEYS},
+        document, known, report = self._document, keys.TOP_KEYS, self._at()
+        if self._compiled:  # what else is in it, is compared with what compiling gives
+            known = {key: check for key, check in known.items() if key != "schema"}
+            document = {key: document[key] for key in known if document.get(key) is not None}
+        for key in ("schema", "app", "metrics"):
+            if key in known and key not in document:
+                report(key, str(known[key](None)))
+        unknown = "is unknown here; a metric belongs under [metrics.NAME]"
+        held = accepted(document, known, unknown, report)
+        usual = accepted(
+            held.get("defaults", {}),
+            {key: keys.COMMON_KEYS[key] for key in keys.DEFAULTS},
+            f"has no default; [defaults] may hold {', '.join(keys.DEFAULTS)}",
+            self._at("defaults"),
+        )
+        # None for one that cannot be read. Others with mistakes are kept where metrics can name
+        # them.
+        segments = {
+            name: self._read_segment(name, table)
+            for name, table in held.get("segments", {}).items()
         }
-
-    def _defaults(self) -> dict[str, Any]:
-        defaults, report = self._document.get("defaults", {}), self._at("defaults")
-        if not isinstance(defaults, dict):
-            report(None, "must be a table: write [defaults]")
-            return {}
-        good = {}
-        for key, value in defaults.items():
-            if key not in keys.DEFAULTS:
-                report(key, f"has no default; [defaults] may hold {', '.join(keys.DEFAULTS)}")
-            elif wrong := keys.COMMON_KEYS[key](value):
-                report(key, wrong)
-            else:
-                good[key] = value
-        return good
-
-    def _read_metrics(
-        self, defaults: Mapping[str, Any], segments: Mapping[str, Segment | None]
-    ) -> dict[str, Metric]:
-        tables = self._document.get("metrics", {})
-        if not isinstance(tables, dict) or not tables:
-            self._at("metrics")(None, "holds no metric: declare one under [metrics.NAME]")
-            tables = {}
+        tables = held.get("metrics", {})
         kinds = {
             name: table.get("type") if isinstance(table, dict) else None
             for name, table in tables.items()
         }
         found: dict[str, Metric] = {}
-        context = Context(self._folder, defaults, segments, kinds, found)
+        context = Context(self._folder, usual, segments, kinds, found)
         # A pair is read after the metrics that it is of.
         for name in sorted(tables, key=lambda each: kinds[each] == "pair"):
             metric = self._read_metric(name, tables[name], context)
             if metric is not None:
                 found[name] = metric
-        return {name: found[name] for name in tables if name in found}
+        return {
+            "app": held.get("app"),
+            "metrics": {name: found[name] for name in tables if name in found},
+            "lifetime_epsilon": held.get("lifetime_epsilon"),
+            "segments": {name: each for name, each in segments.items() if each is not None},
+            **{key: held.get(key) for key in keys.PEOPLE_KEYS},
+        }
 
     def _read_metric(self, name: str, table: Any, context: Context) -> Metric | None:
         report = self._at("metrics", name)
-        named = keys.NAME.fullmatch(name) is not None
-        if not named:
+        if not keys.NAME.fullmatch(name):
             report(None, f"a metric's name is {_NAME_FORM}")
         if not isinstance(table, dict):
             report(None, f"must be a table: write [metrics.{name}]")
@@ -229,17 +200,7 @@ class _Reading:
             if (found := declared(table, report)) is None:
                 return None
             table, mechanism = found
-        metric = MetricReading(name, table, context, report, mechanism).read()
-        return metric if named else None
-
-    def _read_segments(self) -> dict[str, Segment | None]:
-        """The segments by name; None for one that cannot be read. Others with mistakes are kept
-        where metrics can name them."""
-        tables = self._document.get("segments", {})
-        if not isinstance(tables, dict):
-            self._at("segments")(None, "must hold tables: write [segments.NAME]")
-            return {}
-        return {name: self._read_segment(name, table) for name, table in tables.items()}
+        return MetricReading(name, table, context, report, mechanism).read()
 
     def _read_segment(self, name: str, table: Any) -> Segment | None:
         report = self._at("segments", name)
@@ -256,9 +217,6 @@ class _Reading:
         if not isinstance(table, dict):
             report(None, f"must be a table: write [segments.{name}]")
             return None
-        for key in table:
-            if key not in SEGMENT_KEYS:
-                report(key, f"is unknown; a segment may hold {', '.join(SEGMENT_KEYS)}")
         segment = read_segment(name, table, report)
         if segment is None:
             return None
