@@ -12,13 +12,13 @@ import click
 
 from deniable.protocol.coded_message import counted
 from deniable.tools.command_line import command, extra_of, json_option, print_json
+from deniable.tools.doctor import CheckResult, Level
 from deniable.tools.doctor.device_checks import (
     check_environment,
     check_state,
     read_registry,
 )
 from deniable.tools.doctor.endpoint import check_endpoint
-from deniable.tools.doctor.result import CheckResult, Level
 
 _GROUP = "deniable.checks"
 """Entry points of the operator's side: functions of the environment that yield CheckResult."""

@@ -19,7 +19,7 @@ from deniable.protocol.errors import StateError
 from deniable.protocol.lasting import today
 from deniable.protocol.registry import Registry
 from deniable.tools.commands import examined
-from deniable.tools.doctor.result import CheckResult, listed
+from deniable.tools.doctor import CheckResult, listed
 
 
 def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:

@@ -25,7 +25,7 @@ from deniable.protocol.errors import TransportError
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
 from deniable.protocol.wire import LATEST, new_batch_id
-from deniable.tools.doctor.result import CheckResult, listed
+from deniable.tools.doctor import CheckResult, listed
 
 _ADDRESS = (
     "use the collector's address, without /v1/reports; by default port 8080 is the collector's, "
