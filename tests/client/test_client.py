@@ -517,6 +517,16 @@ def test_a_fork_records_nothing_twice(make_client, clock, collector):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_two_clients_of_one_state_survive_a_fork(make_client, tmp_path):
+    """Each of them closes the state before the fork, and none waits for the other."""
+    state = State(tmp_path / "state")
+    clients = [make_client(state_dir=state) for _ in range(2)]
+    clients[0].record("dark_mode", True)
+    in_child(clients[1].flush)
+    assert [each.flush() for each in clients] == [True, True]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_state_in_memory_stays_with_the_parent(make_client):
     """A forked copy of a ledger in memory is refused, in the child alone."""
     client = make_client(state_dir=":memory:")

@@ -129,6 +129,7 @@ class State:
         """Why the state cannot be trusted; None while it can."""
         self._connection: sqlite3.Connection | None = None
         self._lock = Lock()
+        self._forking = False
         self.until: float | None = None
         """The `time.monotonic` until which every transaction may wait; None: each waits PATIENCE
         seconds."""
@@ -268,10 +269,13 @@ class State:
             self._disconnect()
 
     def before_fork(self) -> None:
-        """Wait for the running transaction and close the file: a connection must not be forked."""
-        self._lock.lock.acquire()
-        if self.path is not None:
-            self._disconnect()
+        """Wait for the running transaction and close the file: a connection must not be forked.
+        Each client of the state asks for it."""
+        if not self._forking:
+            self._lock.lock.acquire()
+            self._forking = True
+            if self.path is not None:
+                self._disconnect()
 
     def after_fork(self, *, child: bool) -> None:
         """Continue, in both processes. Only the parent can use a state in memory."""
@@ -280,7 +284,9 @@ class State:
         if child and self.path is None:
             # With a copied ledger, two processes would report the same window.
             self.failure = StateError("a state in memory cannot be used after a fork")
-        self._lock.lock.release()
+        if self._forking:
+            self._forking = False
+            self._lock.lock.release()
 
     def _abandon(self) -> None:
         if self._connection is None:
