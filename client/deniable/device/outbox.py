@@ -227,17 +227,12 @@ def trim(connection: Connection) -> int:
 
     A batch is dropped as a whole: its bytes are fixed, so it cannot shrink.
     """
-    surplus = connection.execute(
-        "SELECT id, batch FROM reports WHERE status = 'queued' ORDER BY id DESC LIMIT -1 OFFSET ?",
-        (QUEUED_REPORTS,),
-    ).fetchall()
-    dropped = 0
-    for report, batch in surplus:
-        dropped += connection.execute(
-            "UPDATE reports SET status = 'dropped', reason = 'outbox_full' "
-            "WHERE status = 'queued' AND (id = ? OR batch = ?)",
-            (report, batch),
-        ).rowcount
+    surplus = "FROM reports WHERE status = 'queued' ORDER BY id DESC LIMIT -1 OFFSET ?"
+    dropped = connection.execute(
+        "UPDATE reports SET status = 'dropped', reason = 'outbox_full' WHERE status = 'queued' "
+        f"AND (id IN (SELECT id {surplus}) OR batch IN (SELECT batch {surplus}))",
+        (QUEUED_REPORTS, QUEUED_REPORTS),
+    ).rowcount
     connection.execute(
         "DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE status != 'queued' "
         "ORDER BY id DESC LIMIT -1 OFFSET ?)",

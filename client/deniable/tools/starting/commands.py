@@ -22,11 +22,11 @@ from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
 from deniable.protocol.toml_lines import line_of
 from deniable.tools.command_line import MISSING, command, forecasts, writing
-from deniable.tools.starting.example import example_call
 from deniable.tools.starting.new_metric import (
     Draft,
     asker,
     draft,
+    example_call,
     expiry,
     is_interactive,
     metric_keys,
