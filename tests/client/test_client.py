@@ -269,9 +269,9 @@ def test_sent_says_what_a_report_reveals(make_client, clock):
     (report,) = client.sent()
     mechanism = client.registry["browser"].scheme.mechanism
     assert (report.metric, report.description) == ("browser", "The browser in use.")
-    found = Counter(each.probability for each in report.likelihoods)
+    found = Counter(report.likelihoods.values())
     assert found == {mechanism.p: 1, (1 - mechanism.p) / 4: 4}
-    said = max(report.likelihoods, key=lambda each: each.probability).value
+    said = max(report.likelihoods, key=report.likelihoods.__getitem__)
     assert report.words == (
         f"your device said “{said}”; it would say so 40.5% of the time if that were true "
         "and 14.9% if it were not"
