@@ -43,7 +43,7 @@ _ERASED = ("open_values", "refusals", "firsts", "reports", "schemes", "memo_keys
 that looks back is not reported without its memos, so its first window is not needed either."""
 
 _APPLICATION = 0x646E6279  # "dnby"
-_VERSION = 1
+_VERSION = 1  # Its tables have changed, but no version was published with others.
 
 _TABLES = "CREATE TABLE device (app TEXT, erased TEXT)"
 """One row: the app, if known, and the UTC day on which the owner last erased reports."""
