@@ -331,10 +331,8 @@ def may_be_there(path: str) -> bool:
     `os.path.exists` would take such a directory for an empty one."""
     try:
         os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, (FileNotFoundError, NotADirectoryError))
     return True
 
 

@@ -117,11 +117,12 @@ def labels(segments: Sequence[Segment]) -> list[dict[str, str]]:
 def told(segments: Iterable[Segment], given: Mapping[str, str]) -> dict[str, str]:
     """The value of each segment that is known: what the device was told, else `other`. A value that
     has left the list counts as `other`, too."""
-    values = (
-        (each, given[each.name] if given.get(each.name) in each.values else each.other)
-        for each in segments
-    )
-    return {segment.name: value for segment, value in values if value is not None}
+    found = {}
+    for each in segments:
+        value = given[each.name] if given.get(each.name) in each.values else each.other
+        if value is not None:
+            found[each.name] = value
+    return found
 
 
 def place(segments: Sequence[Segment], given: Mapping[str, str]) -> int | None:
