@@ -17,14 +17,10 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from deniable.device import ledger, open_windows, outbox
 from deniable.protocol.errors import StateError
 from deniable.whole_files import place
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE_NAME = "state.sqlite3"
 
@@ -116,7 +112,7 @@ class State:
     With `app`, a state of another app is refused, because each app has its own ledger.
     """
 
-    def __init__(self, directory: str | Path | None, app: str | None = None) -> None:
+    def __init__(self, directory: str | os.PathLike[str] | None, app: str | None = None) -> None:
         self.path: str | None = None
         """The file; None if the state is in memory."""
         if directory is not None:

@@ -246,24 +246,23 @@ def declared(
         report(key, "is missing")
     if missing:
         return None
-    kind = TYPES.get(str(table["type"]))
+    kind, day, mechanism = TYPES.get(str(table["type"])), None, None
     if kind is None:
         report("type", str(COMMON_KEYS["type"](table["type"])))
-        return None
     try:
         day = date.fromisoformat(table["expires"])
     except (TypeError, ValueError):
         report("expires", "must be a day, like 2027-06-30")
-        return None
     try:
         mechanism = rebuild(table["mechanism"], table["parameters"])
     except SchemeError as error:
         report("parameters", str(error))
+    if kind is None or day is None or mechanism is None:
         return None
+    has_memos = isinstance(mechanism, Memoizing)
     if not kind.suits(mechanism):
         report("mechanism", f"is {mechanism.name}, which takes no {kind.name}")
         return None
-    has_memos = isinstance(mechanism, Memoizing)
     if has_memos != (table["longitudinal"] == "memoize"):
         has = "has memos" if has_memos else "has no memos"
         report("longitudinal", f"is {table['longitudinal']}, but {mechanism.name} {has}")
