@@ -11,11 +11,11 @@ import numpy as np
 
 from common.tables import Cell, Table, run
 from deniable import Scheme
+from deniable.protocol.mechanisms.compatible import UnaryEncoding
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.releasing.noise import Method, noise_of

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.compatible import HadamardResponse
 from deniable.protocol.mechanisms.hashed import Hashed
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.rappor import OneTimeRappor, Rappor

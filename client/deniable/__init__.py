@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deniable.device.client import Client
+    from deniable.protocol import __version__
     from deniable.protocol.errors import (
         DeniableError,
         MetricError,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from deniable.protocol.metric import Metric
     from deniable.protocol.registry import Registry
     from deniable.protocol.scheme import Scheme
-    from deniable.protocol.version import __version__
 
 __all__ = [
     "Client",
@@ -56,7 +56,7 @@ _HOMES = {
     "Metric": "protocol.metric",
     "Registry": "protocol.registry",
     "Scheme": "protocol.scheme",
-    "__version__": "protocol.version",
+    "__version__": "protocol",
 }
 """The module of each name; the others are errors."""
 

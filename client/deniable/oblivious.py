@@ -13,36 +13,11 @@ import time
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from deniable.device.transport import (
-    HttpTransport,
-    Reply,
-    check_ingest_key,
-    problem_code,
-    problem_type,
-    retry_seconds,
-)
+from deniable.device import transport
+from deniable.device.transport import HttpTransport, Reply
 from deniable.protocol.addresses import check_endpoint
 from deniable.protocol.errors import TransportError, WireError
-from deniable.protocol.oblivious.binary_http import (
-    InnerRequest,
-    InnerResponse,
-    padded,
-    padded_size,
-)
-from deniable.protocol.oblivious.capsules import (
-    KEY_PROBLEM,
-    REQUEST_TYPE,
-    KeyConfiguration,
-    Sealed,
-    seal_request,
-)
-from deniable.protocol.oblivious.signed_keys import (
-    KEYS_TYPE,
-    PATH,
-    SIGNATURE,
-    check_identity,
-    verified,
-)
+from deniable.protocol.oblivious import binary_http, capsules, signed_keys
 
 KEY_SECONDS = 86_400.0
 """Seconds for which a list of keys is used; then it is read again, so that old keys fall out of
@@ -87,8 +62,8 @@ class ObliviousTransport:
                 "pip install 'deniable[oblivious]'"
             )
         check_endpoint(endpoint)
-        check_identity(gateway)
-        check_ingest_key(ingest_key)
+        signed_keys.check_identity(gateway)
+        transport.check_ingest_key(ingest_key)
         parts, between = urlsplit(endpoint), urlsplit(relay)
         self._http = HttpTransport(relay, timeout)
         if (parts.hostname, parts.port) == (between.hostname, between.port):
@@ -98,7 +73,7 @@ class ObliviousTransport:
             )
         self._gateway = gateway
         self._clock = clock
-        self._keys: KeyConfiguration | None = None
+        self._keys: capsules.KeyConfiguration | None = None
         self._until = 0.0
         head = [(b"content-type", b"application/json")]
         if ingest_key is not None:
@@ -117,10 +92,10 @@ class ObliviousTransport:
             TransportError: there was no reply of the collector. It is never final: what a relay
                 says is no reason to drop a batch.
         """
-        message = InnerRequest(b"POST", *self._place, self._fields, body).encode()
-        message = padded(message, sealed_size(body, len(message) - len(body)))
+        message = binary_http.InnerRequest(b"POST", *self._place, self._fields, body).encode()
+        message = binary_http.padded(message, sealed_size(body, len(message) - len(body)))
         sealed, reply = self._exchange(message, self._key())
-        if 400 <= reply.status < 500 and problem_type(reply.body) == KEY_PROBLEM:
+        if 400 <= reply.status < 500 and transport.problem_type(reply.body) == capsules.KEY_PROBLEM:
             # The gateway has changed its keys. If it tells no other one, the batch waits.
             self._keys, before = None, self._keys
             key = self._key()
@@ -129,7 +104,7 @@ class ObliviousTransport:
         if reply.status != 200:
             raise _refused(reply)
         try:
-            inner = InnerResponse.decode(sealed.open_response(reply.body))
+            inner = binary_http.InnerResponse.decode(sealed.open_response(reply.body))
         except WireError as error:
             raise TransportError(
                 f"a response came that is not the gateway's, so reports wait: {error}",
@@ -137,22 +112,26 @@ class ObliviousTransport:
             ) from None
         return Reply(inner.status, inner.content, inner.header(b"retry-after").decode() or None)
 
-    def _exchange(self, message: bytes, key: KeyConfiguration) -> tuple[Sealed, Reply]:
-        sealed = seal_request(key, message)
-        reply, _ = self._http.ask(PATH, sealed.capsule, headers={"Content-Type": REQUEST_TYPE})
+    def _exchange(
+        self, message: bytes, key: capsules.KeyConfiguration
+    ) -> tuple[capsules.Sealed, Reply]:
+        sealed = capsules.seal_request(key, message)
+        reply, _ = self._http.ask(
+            signed_keys.PATH, sealed.capsule, headers={"Content-Type": capsules.REQUEST_TYPE}
+        )
         return sealed, reply
 
-    def _key(self) -> KeyConfiguration:
+    def _key(self) -> capsules.KeyConfiguration:
         """The gateway's first key, read through the relay, so that the gateway sees no address."""
         now = self._clock()
         if self._keys is None or now >= self._until:
             reply, headers = self._http.ask(
-                PATH, headers={"Accept": KEYS_TYPE}, largest=_LARGEST_KEYS
+                signed_keys.PATH, headers={"Accept": signed_keys.KEYS_TYPE}, largest=_LARGEST_KEYS
             )
             if reply.status != 200:
                 raise _refused(reply)
             try:
-                self._keys = verified(self._gateway, reply.body, _signature(headers))[0]
+                self._keys = signed_keys.verified(self._gateway, reply.body, _signature(headers))[0]
             except WireError as error:
                 raise TransportError(
                     f"{error}, so reports wait: check the identity and the relay", foreign=True
@@ -162,17 +141,17 @@ class ObliviousTransport:
 
 
 def _signature(headers: Mapping[str, str]) -> str:
-    found = headers.get(SIGNATURE) or ""
+    found = headers.get(signed_keys.SIGNATURE) or ""
     return found if found.isascii() else ""
 
 
 def _refused(reply: Reply) -> TransportError:
     """What relay or gateway said without a capsule."""
-    problem = problem_code(reply.body)
+    problem = transport.problem_code(reply.body)
     told = f"{problem} (status {reply.status})" if problem else f"status {reply.status}"
     return TransportError(
         f"the relay responded with {told}, so reports wait",
-        retry_after=retry_seconds(reply.retry_after, time.time()),
+        retry_after=transport.retry_seconds(reply.retry_after, time.time()),
         foreign=problem is None,
     )
 
@@ -181,7 +160,7 @@ def sealed_size(body: bytes, around: int) -> int:
     """The bytes of the message that carries a batch, so that the relay learns nothing of what a
     report says: a power of two that depends on nothing random, on the names in it, on how many
     reports and columns it has, and on no digit of them. `around` is what is around the batch."""
-    return padded_size(around + _bound(body))
+    return binary_http.padded_size(around + _bound(body))
 
 
 def _bound(body: bytes) -> int:

@@ -19,7 +19,7 @@ from deniable.protocol.registry import Registry
 from deniable.protocol.types import Value
 
 if TYPE_CHECKING:
-    from deniable.device.recording import Record
+    from deniable.device.open_windows import Record
 
 
 class MemoryRecord(NamedTuple):

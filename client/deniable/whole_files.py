@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @contextmanager
@@ -20,6 +21,8 @@ def written(path: Path, mode: int | None = 0o600, *, replacing: bool = True) -> 
         FileExistsError: it is there, and is not to be replaced.
         OSError: it cannot be written.
     """
+    import tempfile  # an app that only records places its state without it
+
     if replacing and path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
@@ -30,7 +33,7 @@ def written(path: Path, mode: int | None = 0o600, *, replacing: bool = True) -> 
     except OSError as error:
         error.filename = str(path)  # and not the draft's name
         raise
-    draft = Path(name)
+    draft = target.with_name(os.path.basename(name))
     try:
         with os.fdopen(descriptor, "wb") as file:
             if os.name == "posix":
@@ -41,20 +44,26 @@ def written(path: Path, mode: int | None = 0o600, *, replacing: bool = True) -> 
         if replacing:
             draft.replace(target)
         else:
-            _place(draft, target)
+            place(draft, target)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _place(draft: Path, target: Path) -> None:
-    """Give a draft the name of its target, which must not be there."""
+def place(draft: str | Path, target: str | Path) -> None:
+    """Give a complete draft the name of its target, which must not be there yet.
+
+    Raises:
+        FileExistsError: it is there.
+        OSError: the disk does not work.
+    """
     try:
         os.link(draft, target)
     except FileExistsError:
         raise
-    except OSError:  # the file system has no hard links
-        target.touch(exist_ok=False)
-        draft.replace(target)
+    except OSError:  # the file system has no hard links, as exFAT and some network folders
+        with open(target, "xb"):
+            pass
+        os.replace(draft, target)
 
 
 def _let_read(file: BinaryIO, target: Path, mode: int | None) -> None:

@@ -20,7 +20,6 @@ import pytest
 from deniable import Client, Registry
 from deniable.device import state
 from deniable.device.device import Device
-from deniable.device.recording import Recorder
 from deniable.device.state import State
 from deniable.device.transport import Reply
 
@@ -178,7 +177,7 @@ class Life:
 
     def __init__(self, registry, bits, state=None):
         self.now, self.state = 0.0, state or State(None)
-        self.registry, self.recorder = registry, Recorder(registry)
+        self.registry = registry
         self.device = Device(
             registry, self.state, None, clock=lambda: self.now, bits=bits, spread=0.0
         )
@@ -186,7 +185,7 @@ class Life:
     def use(self, now, value=True, *names):
         """Record a value at that time, of these metrics or of all."""
         self.now = now
-        records = [self.recorder.admit(name, value, now) for name in names or self.registry.metrics]
+        records = [self.device.admit(name, value) for name in names or self.registry.metrics]
         self.device.write([each for each in records if each is not None])
 
     def wait(self, now):

@@ -7,8 +7,8 @@ import pytest
 from deniable import Registry, TransportError
 from deniable.device import outbox
 from deniable.device.device import Device
+from deniable.device.open_windows import Record
 from deniable.device.outbox import JITTER
-from deniable.device.recording import Record
 from deniable.device.state import State
 from deniable.protocol.wire import SealedReport
 

@@ -9,8 +9,8 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below, log_above
 from deniable.protocol.mechanisms import Packing, Row, limits
 from deniable.protocol.mechanisms.base import ONE
+from deniable.protocol.mechanisms.compatible import UnaryEncoding
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
-from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 
 
 @pytest.mark.parametrize(

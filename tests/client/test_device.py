@@ -9,7 +9,7 @@ import pytest
 
 from deniable import TransportError
 from deniable.device.device import Device
-from deniable.device.recording import Record
+from deniable.device.open_windows import Record
 from deniable.device.state import State
 from deniable.protocol import windows
 

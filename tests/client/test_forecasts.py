@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from deniable.tools.commands import lint
 from deniable.tools.doctor.command import doctor
-from deniable.tools.starting.init_command import init
+from deniable.tools.starting.commands import init
 
 
 def test_without_the_estimator_commands_say_what_is_missing(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from tests.supports import support
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms import Mechanism, Report
-from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.compatible import HadamardResponse, UnaryEncoding
 from deniable.protocol.mechanisms.hashed import (
     CohortLocalHashing,
     CountMeanSketch,
@@ -20,7 +20,6 @@ from deniable.protocol.mechanisms.hashed import (
 )
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import PRECISION
 
 HALF = 1 << PRECISION - 1

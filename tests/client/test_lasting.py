@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from deniable import Registry
 from deniable.protocol.lasting import groups, lasting
 from deniable.tools.commands import lint
-from deniable.tools.starting.add_command import add
+from deniable.tools.starting.commands import add
 
 from .conftest import metrics_toml
 from .test_turns import DAY, START, drawing

@@ -28,8 +28,8 @@ from deniable.protocol.mechanisms import (
     design,
     rebuild,
 )
+from deniable.protocol.mechanisms.compatible import HadamardResponse, UnaryEncoding
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
-from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable.protocol.mechanisms.hashed import (
     CohortLocalHashing,
     CountMeanSketch,
@@ -45,7 +45,6 @@ from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
-from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION

@@ -3,13 +3,14 @@
 import html
 import json
 import re
+from fractions import Fraction
 
 import pytest
 from click.testing import CliRunner
 
 from deniable import Registry
 from deniable.device.owner import Account, Owned, owner_page
-from deniable.device.sent import OWNER_TEXTS, Likelihood, SentReport
+from deniable.device.sent import OWNER_TEXTS, SentReport
 from deniable.device.state import State
 from deniable.tools import notice
 from deniable.tools.commands import sent
@@ -57,7 +58,7 @@ def test_everything_is_escaped():
         "rejected",
         HOSTILE,
         HOSTILE,
-        (Likelihood(HOSTILE, 1),),
+        {HOSTILE: Fraction(1)},
     )
     account = Account(HOSTILE, HOSTILE, 1, 1, 2)
     page = owner_page(
@@ -77,7 +78,7 @@ def test_everything_is_escaped():
 @pytest.mark.parametrize(("count", "more"), [(200, None), (201, "1 "), (1_500, "1,300 ")])
 def test_a_long_list_is_cut(count, more):
     """200 reports are listed, and how many more there are is said."""
-    report = SentReport("m", "2026-11-20", "Which?", "sent", None, "It says yes.", ())
+    report = SentReport("m", "2026-11-20", "Which?", "sent", None, "It says yes.", {})
     text = text_of(owner_page([report] * count, Owned(), None, sending=True, app="editor"))
     assert text.count("It says yes.") == min(count, 200)
     rest = text.rpartition("It says yes.")[2]
@@ -140,7 +141,7 @@ def test_erasing_keeps_the_ledger(told, registry, tmp_path):
     assert "the ledger stays" in done.output
     state = State(tmp_path / "state")
     with state.transaction() as connection:
-        for table in ("reports", "open_values", "batches", "schemes"):
+        for table in ("reports", "open_values", "schemes"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
         assert connection.execute("SELECT sum(answers) FROM ledger").fetchone() == (2,)
     assert not state.switched_off

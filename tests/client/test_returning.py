@@ -11,7 +11,7 @@ import pytest
 
 from deniable import MetricError, Registry
 from deniable.device import ledger
-from deniable.device.recording import ACTIVE
+from deniable.device.device import ACTIVE
 from deniable.device.sent import OWNER_TEXTS, describe_entries
 from deniable.device.state import State
 from deniable.protocol import windows
@@ -221,7 +221,7 @@ def test_reports_in_words(make_client, clock, tmp_path):
         cohorts = "first used in" in report.words
         found.add(cohorts)
         if cohorts:
-            *labels, before = [each.value for each in report.likelihoods]
+            *labels, before = report.likelihoods
             known = ["2026-W52", "2026-W53", "2027-W01"]
             assert labels == [
                 f"first used in {each}"
@@ -230,14 +230,14 @@ def test_reports_in_words(make_client, clock, tmp_path):
             assert before == "first used before 2026-W52"
             assert "首次使用" in chinese.words
         else:
-            assert [each.value for each in report.likelihoods] == [
+            assert [*report.likelihoods] == [
                 "used for the first time",
                 "used in the last window too",
                 "used again after a gap",
             ]
-        assert sum(each.probability for each in report.likelihoods) <= len(report.likelihoods)
+        assert sum(report.likelihoods.values()) <= len(report.likelihoods)
         assert "54.6 times as likely" in report.words
-        assert str(report.likelihoods[0].value) in str(report.to_dict())
+        assert next(iter(report.likelihoods)) in str(report.to_dict())
     assert found == {True, False}
 
 

@@ -160,7 +160,7 @@ def test_sent_says_what_was_told_in_clear(make_client, clock):
     assert report.words.endswith(
         "; without noise your device also told plan = “paid” and platform = “web”"
     )
-    assert [str(each.probability) for each in report.likelihoods]
+    assert [*map(str, report.likelihoods.values())]
     assert "不加噪声地告知了plan = “paid”和platform = “web”" in client.owner_page(
         language="zh-Hans"
     )

@@ -73,11 +73,12 @@ def test_every_report_has_words(numbers, mean):
                 assert told(mechanism, report, texts).words
     listed = told(mechanism, Report(0, 0)).likelihoods
     assert len(listed) == 5
-    for entry in listed[:-1]:
-        position = max(0, numbers.position(float(entry.value)))
-        assert entry.probability == mechanism.likelihood(Report(0, 0), position)
-    end = numbers.position(float(numbers.high))
-    assert listed[-1].probability == mechanism.likelihood(Report(0, 0), end)
+    *inner, end = listed
+    for value in inner:
+        position = max(0, numbers.position(float(value)))
+        assert listed[value] == mechanism.likelihood(Report(0, 0), position)
+    top = numbers.position(float(numbers.high))
+    assert listed[end] == mechanism.likelihood(Report(0, 0), top)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_every_report_has_words(numbers, mean):
 def test_whole_numbers_are_listed_once_and_up_to_high(high, listed):
     """Of whole numbers, the likelihoods are those of numbers inside the range, each once."""
     mechanism = SlidingWindow.design(NumberRange("0", high, integer=True), 1.0, 4)
-    assert [each.value for each in told(mechanism, Report(0, 0)).likelihoods] == listed
+    assert [*told(mechanism, Report(0, 0)).likelihoods] == listed
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from deniable import Registry
 from deniable.tools.commands import lint
-from deniable.tools.starting.add_command import add
-from deniable.tools.starting.init_command import init
+from deniable.tools.starting.commands import add, init
 
 
 @pytest.fixture(autouse=True)
@@ -150,8 +149,7 @@ def test_the_compose_file():
 
 def test_questions_in_a_terminal(monkeypatch):
     """In a terminal, init asks for what no option says, and add asks before it writes."""
-    for module in ("init_command", "add_command"):
-        monkeypatch.setattr(f"deniable.tools.starting.{module}.is_interactive", lambda yes: not yes)
+    monkeypatch.setattr("deniable.tools.starting.commands.is_interactive", lambda yes: not yes)
 
     def ask(command, *words, typed):
         done = CliRunner().invoke(command, words, input=typed)
@@ -268,11 +266,11 @@ def test_what_was_given_is_what_is_written():
 
 def test_a_file_that_changed_meanwhile(monkeypatch):
     """What somebody else wrote between reading and writing is not lost."""
-    from deniable.tools.starting import add_command
+    from deniable.tools.starting import commands
 
     Path("metrics.toml").write_text(FILE)
     other = FILE + "# another hand\n"
-    monkeypatch.setattr(add_command, "show", lambda made: Path("metrics.toml").write_text(other))
+    monkeypatch.setattr(commands, "show", lambda made: Path("metrics.toml").write_text(other))
     assert "has changed" in run(add, "two", code=1).output
     assert Path("metrics.toml").read_text() == other
 

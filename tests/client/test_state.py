@@ -1,5 +1,6 @@
 """The state file: private, wiped of true values, and never trusted once it is damaged."""
 
+import errno
 import json
 import os
 import sqlite3
@@ -8,11 +9,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from deniable import Registry, StateError
-from deniable.device.state import FILE_NAME, State, distrust, states_root
+from deniable.device.state import FILE_NAME, State, _create_file, distrust, states_root
 
 
 @pytest.fixture
@@ -235,6 +237,20 @@ def test_processes_that_begin_at_once_share_one_file(tmp_path):
         assert connection.execute("SELECT count(*) FROM schemes").fetchone() == (6,)
     state.close()
     assert [path.name for path in (tmp_path / "s").iterdir() if "new-" in path.name] == []
+
+
+def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
+    """A state is made all the same, and one that another process has made meanwhile is used."""
+    monkeypatch.setattr(os, "link", Mock(side_effect=PermissionError(errno.EPERM, "no links")))
+    state = State(tmp_path)
+    with state.transaction() as connection:
+        connection.execute("INSERT INTO memo_keys VALUES ('browser', '')")
+    state.close()
+    _create_file(str(tmp_path / FILE_NAME), None)
+    with state.transaction() as connection:
+        assert connection.execute("SELECT count(*) FROM memo_keys").fetchone() == (1,)
+    state.close()
+    assert not list(tmp_path.glob("*new-*"))
 
 
 def test_what_is_no_text_is_damage():

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms.unary_encoding import MAX_SIZE, UnaryEncoding
+from deniable.protocol.mechanisms.compatible import MAX_SIZE, UnaryEncoding
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from deniable import Registry
-from deniable.device.device import Device
+from deniable.device.device import ACTIVE, Device
 from deniable.device.ledger import Ledger
 from deniable.device.outbox import OutgoingBatch
-from deniable.device.recording import ACTIVE, Recorder
 from deniable.device.state import State
 from deniable.device.transport import Reply
 from deniable.protocol.errors import SegmentError, TransportError
@@ -99,7 +98,6 @@ class Driver:
     def upgrade(self, document):
         """Begin anew with a registry, as a process does: memory is lost, the state is not."""
         self.registry: Registry = Registry.from_document(document)
-        self.recorder = Recorder(self.registry)
         self.state = State(self.folder, self.registry.app)
         with self.state.transaction() as connection:
             pass
@@ -119,7 +117,7 @@ class Driver:
         self.now = step.get("at", self.now)
         if "segments" in step:
             for name, value in step["segments"].items():
-                assert self.recorder.tell(name, value) is None
+                assert self.device.set_segment(name, value) is None
             return step
         if "records" in step:
             return {**step, **self._write(step["records"])}
@@ -157,7 +155,7 @@ class Driver:
         for name, value in records:
             with suppress(SegmentError):  # a record whose segment is not known is not kept
                 value = ACTIVE if value is None else value
-                admitted.append(self.recorder.admit(name, value, self.now))
+                admitted.append(self.device.admit(name, value))
         self.device.write([each for each in admitted if each])
         with self.state.transaction() as connection:
             rows = connection.execute(

@@ -4,11 +4,10 @@ from itertools import combinations
 
 from deniable import Scheme
 from deniable.protocol.mechanisms import Packing, Report
-from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.compatible import HadamardResponse, UnaryEncoding
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.rappor import BasicRappor
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
-from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 
 SIZE = 12
 VALUES = tuple(f"value {each}" for each in range(SIZE))

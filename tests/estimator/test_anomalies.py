@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from deniable import Scheme
+from deniable.protocol.mechanisms.compatible import UnaryEncoding
 from deniable.protocol.mechanisms.hashed import CountMeanSketch
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import (

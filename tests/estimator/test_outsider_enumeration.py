@@ -13,8 +13,8 @@ from tests.estimator.schemes import every_report
 
 from deniable.protocol.mechanisms import MECHANISMS, Mechanism
 from deniable.protocol.mechanisms.base import ONE
+from deniable.protocol.mechanisms.compatible import HadamardResponse, UnaryEncoding
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
-from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable.protocol.mechanisms.hashed import (
     CohortLocalHashing,
     CountMeanSketch,
@@ -30,7 +30,6 @@ from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
-from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_estimator.privacy.blanket import Blanket, hidden, within
 from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
 from deniable_estimator.privacy.mechanism_blankets import blanket_of

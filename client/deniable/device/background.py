@@ -19,7 +19,7 @@ from deniable.protocol.errors import TransportError
 if TYPE_CHECKING:
     from deniable.device.device import Device
     from deniable.device.diagnostics import Diagnostics
-    from deniable.device.recording import Record
+    from deniable.device.open_windows import Record
 
 Status: TypeAlias = Literal["on", "no_consent", "disabled", "failed", "closed"]
 
@@ -71,6 +71,9 @@ class Background:
         self._writer = Worker(self._write_step, finish, _LINGER, threaded=threads)
         self._sender = Worker(self._send_step, finish, 0.0, threaded=threads)
         self._owns_state = owns_state
+
+    def _begin(self) -> None:
+        """Delete what an earlier run has left without consent, or let the writer begin with it."""
         follow(self)
         if self.status in ("disabled", "no_consent"):
             self._delete(self._state.withdraw)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deniable.device.development import Narrator
+    from deniable.device.open_windows import Record
     from deniable.device.owner import Owned
-    from deniable.device.recording import Record
     from deniable.device.sent import OwnerLanguage, SentReport
     from deniable.device.state import State
     from deniable.device.transport import Transport
@@ -101,7 +101,6 @@ class Client(Background):
         # later: a client that is collected while Python ends cannot import, and must still write.
         from deniable.device.device import Device
         from deniable.device.outbox import LONGEST_PAUSE
-        from deniable.device.recording import Recorder
         from deniable.protocol.registry import Registry
 
         if not 0 <= spread <= LONGEST_PAUSE:
@@ -123,19 +122,18 @@ class Client(Background):
         narrator = _narrator(development, self.registry, clock, bits, on_trouble)
         if narrator is not None:
             device = narrator.device
-        self._recorder = Recorder(device.registry)
-        self._troubles = narrator or Diagnostics(on_trouble)
         self._strict = strict or narrator is not None
-        self.set_segments(segments or {})
         # Python's development mode (`python -X dev`): only developers see its warnings.
         self._development = sys.flags.dev_mode
         super().__init__(
             device,
-            self._troubles,
+            narrator or Diagnostics(on_trouble),
             consent=consent,
             threads=background,
             owns_state=device.state is not state_dir,
         )
+        self.set_segments(segments or {})
+        self._begin()
 
     def record(self, name: str, value: Value) -> None:
         """Record a value of a metric. Returns at once.
@@ -166,14 +164,14 @@ class Client(Background):
             MetricError: in development, as `record`: no such metric, or one of another type.
                 Elsewhere this is counted as "mistake".
         """
-        from deniable.device.recording import ACTIVE
+        from deniable.device.device import ACTIVE
 
         self._admit(name, ACTIVE)
 
     def _admit(self, name: str, value: Value) -> None:
         """What `record` and `active` do, which call it."""
         try:
-            record = self._recorder.admit(name, value, self._device.clock())
+            record = self._device.admit(name, value)
         except MetricError as error:
             self._mistaken(error)
             return
@@ -225,7 +223,7 @@ class Client(Background):
             )
         for name, value in segments.items():
             try:
-                refused = self._recorder.tell(name, value)
+                refused = self._device.set_segment(name, value)
             except SegmentError as error:
                 self._mistaken(error)
             else:

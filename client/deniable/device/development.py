@@ -69,7 +69,7 @@ _MOST_TOLD = 100
 _LONGEST_NAME = 100
 """Letters of an unknown metric's name that `deniable dev` hears of; it shows no more."""
 
-_OF_THE_OUTBOX = frozenset({"device", "reports", "batches", "pauses", "schemes"})
+_OF_THE_OUTBOX = frozenset({"device", "reports", "pauses", "schemes"})
 """The tables of the state that stay; a new device begins without what is in all others."""
 
 

@@ -5,21 +5,26 @@ It has no threads and catches no errors; `deniable.device.background` does both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from sqlite3 import Connection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from deniable.device import ledger, open_windows, outbox
+from deniable.device import ledger, outbox
+from deniable.device.open_windows import OpenWindows, Record
 from deniable.device.outbox import OutgoingBatch
-from deniable.device.recording import Record
 from deniable.device.state import State
-from deniable.protocol.errors import RejectedError, TransportError
+from deniable.protocol import segments, windows
+from deniable.protocol.errors import MetricError, RejectedError, SegmentError, TransportError
 from deniable.protocol.randomness import Bits
 from deniable.protocol.registry import Registry
+from deniable.protocol.types import Value
 
 if TYPE_CHECKING:
     from deniable.device.transport import Transport
+
+ACTIVE: Final[Any] = object()
+"""What `Client.active` records in place of a value."""
 
 
 class Device:
@@ -55,6 +60,76 @@ class Device:
         self.clock = clock
         self.bits = bits
         self.spread = spread
+        self.told: Mapping[str, str] = {}
+        """Its segments by name."""
+
+    def set_segment(self, name: str, value: object) -> SegmentError | None:
+        """Take one of the device's segments. Returns why it cannot take such a value: then the
+        segment is not known any more.
+
+        Raises:
+            SegmentError: no such segment.
+        """
+        segment = self.registry.segments.get(name) if isinstance(name, str) else None
+        if segment is None:
+            raise SegmentError(
+                str(name), f"is not declared in {self.registry.source}; declare it there"
+            )
+        # Replaced, not changed: records of other threads keep what they have seen.
+        told = {each: text for each, text in self.told.items() if each != name}
+        try:
+            self.told = {**told, name: segment.text(value)}
+        except SegmentError as error:
+            self.told = told
+            return error.with_traceback(None)  # its frames hold the value
+        return None
+
+    def admit(self, name: str, value: Value) -> Record | None:
+        """The record that a call makes now; None once the metric expired.
+
+        An expired metric is not a programmer's mistake: an app outlives its metrics. Neither is a
+        value that the metric cannot take: it depends on the device.
+
+        Raises:
+            MetricError: no such metric, or it is not recorded in this way.
+            SegmentError: a segment of the metric is not known, so it is not recorded.
+        """
+        if not isinstance(name, str):
+            raise MetricError(type(name).__name__, "is not a name: pass the metric's name first")
+        metric = self.registry[name]
+        if metric.type.of:
+            raise MetricError(
+                name,
+                "is a pair, which is not recorded: record {} and {}, and the device joins them "
+                "when the window closes".format(*metric.type.of),
+            )
+        if (value is ACTIVE) != metric.type.looks_back:
+            raise MetricError(
+                name,
+                f"is a {metric.type.name}, which takes no values: call active({name!r})"
+                if metric.type.looks_back
+                else f"is a {metric.type.name}, which takes values: call record({name!r}, value)",
+            )
+        now = self.clock()
+        if now >= metric.ends:
+            return None
+        window = windows.window_at(metric.window, now)
+        if value is ACTIVE:
+            return Record(metric, "", window)
+        try:
+            text = metric.normalize(value)
+        except MetricError as error:
+            return Record(metric, "", window, refused=error.with_traceback(None))
+        undeclared = metric.type.stands_in(text, value)
+        told = segments.told(metric.segments, self.told)
+        for segment in metric.segments:
+            if segment.name not in told:
+                raise SegmentError(
+                    segment.name,
+                    f"is not known, so {name} is not recorded: tell the client, or declare an "
+                    '"other"',
+                )
+        return Record(metric, text, window, undeclared, told)
 
     def write(self, records: Sequence[Record]) -> tuple[int, int]:
         """Keep records in their windows, and seal the windows that have ended or that are
@@ -66,13 +141,13 @@ class Device:
             now = self.clock()
             until = self._begin(connection, now)
             ledger.draw_keys(connection, self.registry, self.bits)
-            windows = open_windows.OpenWindows(connection, self.registry, self.bits)
+            kept = OpenWindows(connection, self.registry, self.bits)
             # The reports of one call share one random delay: here that of answers at once, which is
             # drawn only if there are any.
-            windows.keep(records, cache(lambda: now + self._uniform(self.jitter)))
+            kept.keep(records, cache(lambda: now + self._uniform(self.jitter)))
             # The delay of windows that have ended: devices do not all send at midnight, and the
             # time of sending says nothing about the time of recording.
-            windows.seal(until, now + self._uniform(self.spread))
+            kept.seal(until, now + self._uniform(self.spread))
             return outbox.trim(connection), outbox.queued(connection)
 
     def _begin(self, connection: Connection, now: float) -> float:

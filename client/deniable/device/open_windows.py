@@ -36,8 +36,8 @@ from typing import Any, NamedTuple
 
 from deniable.device import outbox
 from deniable.device.ledger import Ledger, recall
-from deniable.device.recording import Record
 from deniable.protocol import segments, windows
+from deniable.protocol.errors import MetricError
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.metric import Metric
 from deniable.protocol.randomness import PRECISION, Bits
@@ -85,6 +85,20 @@ memo."""
 UNDECLARED_SECONDS = 86_400.0
 """Seconds after its window for which the value of an undeclared metric is kept: while an app is
 upgraded, a process of the newer version may still report it."""
+
+
+class Record(NamedTuple):
+    """One recorded value. It exists only in memory and in the open window."""
+
+    metric: Metric
+    text: str
+    window: str
+    undeclared: bool = False
+    """Whether the value is not declared, so that the text is the metric's `other`."""
+    segments: Mapping[str, str] = {}
+    """The device's value of each segment of the metric."""
+    refused: MetricError | None = None
+    """Why the metric cannot take the value; then there is no text. It does not repeat the value."""
 
 
 class _OpenValue(NamedTuple):

@@ -1,9 +1,9 @@
 """The outbox: reports to send, in batches whose id and bytes never change.
 
 A report is queued when its window is sealed. Before the first attempt to send it, it joins a
-batch whose random id and body are stored, so that every retry, in this process or the
-next, sends the same bytes and the collector counts them once. The result for each report
-is kept for the owner of the device to see.
+batch. Its random id is stored with the reports of the batch, which never change while they wait.
+So every retry, in this process or the next, sends the same bytes under the same id, and the
+collector counts them once. The result for each report is kept for the owner of the device to see.
 """
 
 from __future__ import annotations
@@ -56,11 +56,9 @@ CREATE TABLE reports (
     status TEXT NOT NULL
         CHECK (status IN ('queued', 'sent', 'unanswered', 'rejected', 'dropped')),
     reason TEXT,
-    batch TEXT,
-    position INTEGER
+    batch TEXT
 );
 CREATE INDEX reports_by_batch ON reports (batch);
-CREATE TABLE batches (id TEXT PRIMARY KEY, body BLOB NOT NULL, leased REAL NOT NULL);
 CREATE TABLE pauses (failures INTEGER NOT NULL, until REAL NOT NULL, asked REAL NOT NULL);
 CREATE TABLE schemes (
     metric TEXT NOT NULL,
@@ -71,7 +69,8 @@ CREATE TABLE schemes (
 );
 INSERT INTO pauses VALUES (0, 0, 0);
 """
-"""`pauses` has one row: failures in a row, when backoff ends, and when Retry-After ends.
+"""A report is due from `ready` on. Those of one batch are due together, and stand in it by their
+`id`. `pauses` has one row: failures in a row, when backoff ends, and when Retry-After ends.
 Times are POSIX seconds."""
 
 
@@ -128,21 +127,25 @@ def take(
     failures, until, asked = connection.execute("SELECT * FROM pauses").fetchone()
     if now < (asked if urgent else until) <= now + LONGEST_PAUSE:
         return None
-    horizon = now + LONGEST_PAUSE
+    due = (urgent, now, now + LONGEST_PAUSE)
     # New reports go before batches that have failed, so that a batch that always fails does
     # not delay the rest. Failed batches take turns: each goes to the end of their queue.
-    _assemble(connection, now, horizon, urgent, bits)
-    found = connection.execute(
-        "SELECT id, body FROM batches WHERE ? OR leased <= ? OR leased > ? "
-        "ORDER BY leased, rowid LIMIT 1",
-        (urgent, now, horizon),
-    ).fetchone()
-    if found is None:
-        return None
-    batch_id, body = found
-    connection.execute(
-        "UPDATE batches SET leased = ? WHERE id = ?", (now + LEASE_SECONDS, batch_id)
+    batch_id = _assemble(connection, due, bits)
+    if batch_id is None:
+        found = connection.execute(
+            "SELECT batch FROM reports WHERE status = 'queued' AND batch NOT NULL "
+            "AND (? OR ready <= ? OR ready > ?) ORDER BY ready, id LIMIT 1",
+            due,
+        ).fetchone()
+        if found is None:
+            return None
+        (batch_id,) = found
+    waits = "WHERE status = 'queued' AND batch = ?"
+    rows = connection.execute(
+        f"SELECT metric, scheme, window, row, columns FROM reports {waits} ORDER BY id", (batch_id,)
     )
+    body = encode_batch(batch_id, [_sealed(*row) for row in rows])
+    connection.execute(f"UPDATE reports SET ready = ? {waits}", (now + LEASE_SECONDS, batch_id))
     return OutgoingBatch(batch_id, body, failures)
 
 
@@ -166,10 +169,10 @@ def acknowledge(
     """
     left_out = []
     rows = connection.execute(
-        "SELECT id, position, metric, window FROM reports WHERE batch = ? AND status = 'queued'",
+        "SELECT id, metric, window FROM reports WHERE status = 'queued' AND batch = ? ORDER BY id",
         (batch_id,),
     ).fetchall()
-    for report, position, metric, window in rows:
+    for position, (report, metric, window) in enumerate(rows):
         reason = rejected.get(position)
         if reason is None:
             continue
@@ -189,7 +192,6 @@ def settle(
 ) -> None:
     """The batch has ended: this is what has become of the reports in it that still wait."""
     connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
-    connection.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
     connection.execute(
         "UPDATE reports SET status = ?, reason = ? WHERE batch = ? AND status = 'queued'",
         (status, reason, batch_id),
@@ -201,7 +203,9 @@ def pause(connection: Connection, batch_id: str, until: float, asked: float) -> 
     connection.execute(
         "UPDATE pauses SET failures = failures + 1, until = ?, asked = ?", (until, asked)
     )
-    connection.execute("UPDATE batches SET leased = ? WHERE id = ?", (until, batch_id))
+    connection.execute(
+        "UPDATE reports SET ready = ? WHERE status = 'queued' AND batch = ?", (until, batch_id)
+    )
 
 
 def queued(connection: Connection) -> int:
@@ -213,13 +217,9 @@ def queued(connection: Connection) -> int:
 def next_attempt(connection: Connection) -> float:
     """The POSIX time from which a batch is due; infinity when nothing waits."""
     (due,) = connection.execute(
-        "SELECT min(due) FROM (SELECT min(leased) AS due FROM batches UNION ALL "
-        "SELECT min(ready) FROM reports WHERE status = 'queued' AND batch IS NULL)"
+        "SELECT max(min(ready), until) FROM reports, pauses WHERE status = 'queued'"
     ).fetchone()
-    if due is None:
-        return math.inf
-    (until,) = connection.execute("SELECT until FROM pauses").fetchone()
-    return float(max(due, until))
+    return math.inf if due is None else float(due)
 
 
 def trim(connection: Connection) -> int:
@@ -227,18 +227,12 @@ def trim(connection: Connection) -> int:
 
     A batch is dropped as a whole: its bytes are fixed, so it cannot shrink.
     """
-    surplus = connection.execute(
-        "SELECT id, batch FROM reports WHERE status = 'queued' ORDER BY id DESC LIMIT -1 OFFSET ?",
-        (QUEUED_REPORTS,),
-    ).fetchall()
-    dropped = 0
-    for report, batch in surplus:
-        dropped += connection.execute(
-            "UPDATE reports SET status = 'dropped', reason = 'outbox_full' "
-            "WHERE status = 'queued' AND (id = ? OR batch = ?)",
-            (report, batch),
-        ).rowcount
-        connection.execute("DELETE FROM batches WHERE id = ?", (batch,))
+    surplus = "FROM reports WHERE status = 'queued' ORDER BY id DESC LIMIT -1 OFFSET ?"
+    dropped = connection.execute(
+        "UPDATE reports SET status = 'dropped', reason = 'outbox_full' WHERE status = 'queued' "
+        f"AND (id IN (SELECT id {surplus}) OR batch IN (SELECT batch {surplus}))",
+        (QUEUED_REPORTS, QUEUED_REPORTS),
+    ).rowcount
     connection.execute(
         "DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE status != 'queued' "
         "ORDER BY id DESC LIMIT -1 OFFSET ?)",
@@ -250,7 +244,6 @@ def trim(connection: Connection) -> int:
 def withdraw(connection: Connection) -> None:
     """Delete the reports that were not sent. Those of a batch that was not acknowledged yet may
     have arrived, and stay listed as `unanswered`."""
-    connection.execute("DELETE FROM batches")
     connection.execute(
         "UPDATE reports SET status = 'unanswered', reason = NULL "
         "WHERE status = 'queued' AND batch IS NOT NULL"
@@ -267,23 +260,20 @@ def entries(connection: Connection) -> list[Entry]:
     return [Entry(_sealed(*row[:5]), *row[5:]) for row in rows]
 
 
-def _assemble(connection: Connection, now: float, horizon: float, urgent: bool, bits: Bits) -> None:
-    """Put waiting reports into a new batch, which is the first to be sent."""
+def _assemble(connection: Connection, due: tuple[bool, float, float], bits: Bits) -> str | None:
+    """Put waiting reports into a new batch, and return its id; None if no report is due."""
     rows = connection.execute(
-        "SELECT id, metric, scheme, window, row, columns FROM reports "
-        "WHERE status = 'queued' AND batch IS NULL "
+        "SELECT id FROM reports WHERE status = 'queued' AND batch IS NULL "
         "AND (? AND reason IS NULL OR ready <= ? OR ready > ?) ORDER BY id LIMIT ?",
-        (urgent, now, horizon, BATCH_REPORTS),
+        (*due, BATCH_REPORTS),
     ).fetchall()
     if not rows:
-        return
+        return None
     batch_id = new_batch_id(bits)
-    body = encode_batch(batch_id, [_sealed(*row[1:]) for row in rows])
-    connection.execute("INSERT INTO batches VALUES (?, ?, ?)", (batch_id, body, 0.0))
     connection.executemany(
-        "UPDATE reports SET batch = ?, position = ? WHERE id = ?",
-        [(batch_id, position, row[0]) for position, row in enumerate(rows)],
+        "UPDATE reports SET batch = ? WHERE id = ?", [(batch_id, *row) for row in rows]
     )
+    return batch_id
 
 
 def _sealed(metric: str, scheme: str, window: str, row: int, columns: str) -> SealedReport:

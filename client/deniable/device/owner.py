@@ -179,8 +179,8 @@ def _likelihoods(report: SentReport, texts: OwnerTexts) -> str:
     if not report.likelihoods:
         return ""
     rows = "".join(
-        f'<tr><th scope="row">{escape(each.value)}</th><td>{percent(each.probability)}</td></tr>'
-        for each in report.likelihoods
+        f'<tr><th scope="row">{escape(value)}</th><td>{percent(each)}</td></tr>'
+        for value, each in report.likelihoods.items()
     )
     return (
         f"<details><summary>{texts.how_often}</summary><table><thead><tr>"

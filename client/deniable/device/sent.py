@@ -50,22 +50,16 @@ _LISTED_NUMBERS = 5
 """The likelihoods of a number are listed for so many, from one end of its range to the other."""
 
 
-class Likelihood(NamedTuple):
-    """How often the device would have sent this exact report if `value` were true."""
-
-    value: str
-    probability: Fraction
-
-
 class SentReport(NamedTuple):
     """One report of this device.
 
     `status` is queued, sent, unanswered (not acknowledged, but it may have arrived), rejected or
     dropped. `reason` says why for the last two, and why a queued one waits.
-    `words` says what was reported and what it reveals. `likelihoods` has an entry for each value
-    in the order of the domain. For a number it has entries for some of its range, and for a
-    retention those of the question that the device answers. It is empty for strings, for domains
-    larger than LISTED_VALUES, and for schemes that this app no longer knows.
+    `words` says what was reported and what it reveals. `likelihoods` says how often the device
+    would have sent this exact report if a value were true, for each value in the order of the
+    domain. For a number it has entries for some of its range, and for a retention those of the
+    question that the device answers. It is empty for strings, for domains larger than
+    LISTED_VALUES, and for schemes that this app no longer knows.
     """
 
     metric: str
@@ -74,7 +68,7 @@ class SentReport(NamedTuple):
     status: str
     reason: str | None
     words: str
-    likelihoods: tuple[Likelihood, ...]
+    likelihoods: Mapping[str, Fraction]
 
     def __str__(self) -> str:
         """One line: "2026-11-21, browser (sent): your device said ..."."""
@@ -83,7 +77,7 @@ class SentReport(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; probabilities as exact fractions, "1/3"."""
-        likelihoods = {each.value: str(each.probability) for each in self.likelihoods}
+        likelihoods = {value: str(each) for value, each in self.likelihoods.items()}
         return {**self._asdict(), "likelihoods": likelihoods}
 
 
@@ -116,9 +110,9 @@ def _scheme(entry: Entry, registry: Registry | None) -> Scheme | None:
 
 def _explain(
     scheme: Scheme | None, sealed: SealedReport, texts: OwnerTexts
-) -> tuple[str, tuple[Likelihood, ...]]:
+) -> tuple[str, Mapping[str, Fraction]]:
     if scheme is None:
-        return texts.unknown_scheme, ()
+        return texts.unknown_scheme, {}
     words, likelihoods = _noisy(scheme, sealed, texts)
     if scheme.segments:
         given = scheme.combinations[sealed.row // len(scheme.mechanism.rows)]
@@ -129,7 +123,7 @@ def _explain(
 
 def _noisy(
     scheme: Scheme, sealed: SealedReport, texts: OwnerTexts
-) -> tuple[str, tuple[Likelihood, ...]]:
+) -> tuple[str, Mapping[str, Fraction]]:
     """What the noisy part of a report reveals: all of it but the segments."""
     mechanism: Mechanism[Any] = scheme.mechanism
     number = sealed.row % len(mechanism.rows)
@@ -148,8 +142,8 @@ def _noisy(
     elif 0 < len(scheme.values) <= LISTED_VALUES:
         pairs = zip(scheme.items, scheme.values, strict=True)
         likely = ((value, mechanism.likelihood(report, item)) for item, value in pairs)
-    likelihoods = tuple(Likelihood(*each) for each in likely)
-    if len({each.probability for each in likelihoods}) == 2 and not isinstance(mechanism, Numeric):
+    likelihoods = dict(likely)
+    if len({*likelihoods.values()}) == 2 and not isinstance(mechanism, Numeric):
         said = _two_levels(likelihoods, texts)
     else:
         said = texts.odds.format(said=said, odds=float(mechanism.odds))
@@ -222,10 +216,10 @@ def _number_text(numbers: NumberRange, position: int, *, ends: bool = False) -> 
     return number_text(round(value, digits))
 
 
-def _two_levels(likelihoods: tuple[Likelihood, ...], texts: OwnerTexts) -> str:
-    chances = [each.probability for each in likelihoods]
-    high, low = map(percent, (max(chances), min(chances)))
-    named = [each.value for each in likelihoods if each.probability == max(chances)]
+def _two_levels(likelihoods: Mapping[str, Fraction], texts: OwnerTexts) -> str:
+    most = max(likelihoods.values())
+    high, low = percent(most), percent(min(likelihoods.values()))
+    named = [value for value, each in likelihoods.items() if each == most]
     if len(named) == 1:
         return str(texts.named_one.format(value=named[0], high=high, low=low))
     values = _join([f"“{value}”" for value in named], texts)

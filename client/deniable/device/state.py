@@ -17,13 +17,10 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from deniable.device import ledger, open_windows, outbox
 from deniable.protocol.errors import StateError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from deniable.whole_files import place
 
 FILE_NAME = "state.sqlite3"
 
@@ -37,12 +34,12 @@ _OFF = "switched-off"
 """The file beside it that switches reporting off. It is a file, so that whoever manages the
 device can create it without our program."""
 
-_ERASED = ("open_values", "refusals", "firsts", "batches", "reports", "schemes", "memo_keys")
+_ERASED = ("open_values", "refusals", "firsts", "reports", "schemes", "memo_keys")
 """The tables that an erasure empties. Windows stay as they are, and are not drawn again; a metric
 that looks back is not reported without its memos, so its first window is not needed either."""
 
 _APPLICATION = 0x646E6279  # "dnby"
-_VERSION = 1
+_VERSION = 1  # Its tables have changed, but no version was published with others.
 
 _TABLES = "CREATE TABLE device (app TEXT, erased TEXT)"
 """One row: the app, if known, and the UTC day on which the owner last erased reports."""
@@ -115,7 +112,7 @@ class State:
     With `app`, a state of another app is refused, because each app has its own ledger.
     """
 
-    def __init__(self, directory: str | Path | None, app: str | None = None) -> None:
+    def __init__(self, directory: str | os.PathLike[str] | None, app: str | None = None) -> None:
         self.path: str | None = None
         """The file; None if the state is in memory."""
         if directory is not None:
@@ -128,6 +125,7 @@ class State:
         """Why the state cannot be trusted; None while it can."""
         self._connection: sqlite3.Connection | None = None
         self._lock = Lock()
+        self._forking = False
         self.until: float | None = None
         """The `time.monotonic` until which every transaction may wait; None: each waits PATIENCE
         seconds."""
@@ -267,10 +265,13 @@ class State:
             self._disconnect()
 
     def before_fork(self) -> None:
-        """Wait for the running transaction and close the file: a connection must not be forked."""
-        self._lock.lock.acquire()
-        if self.path is not None:
-            self._disconnect()
+        """Wait for the running transaction and close the file: a connection must not be forked.
+        Each client of the state asks for it."""
+        if not self._forking:
+            self._lock.lock.acquire()
+            self._forking = True
+            if self.path is not None:
+                self._disconnect()
 
     def after_fork(self, *, child: bool) -> None:
         """Continue, in both processes. Only the parent can use a state in memory."""
@@ -279,7 +280,9 @@ class State:
         if child and self.path is None:
             # With a copied ledger, two processes would report the same window.
             self.failure = StateError("a state in memory cannot be used after a fork")
-        self._lock.lock.release()
+        if self._forking:
+            self._forking = False
+            self._lock.lock.release()
 
     def _abandon(self) -> None:
         if self._connection is None:
@@ -314,13 +317,9 @@ def wait_until(connection: sqlite3.Connection, deadline: float) -> None:
 
 def _address(path: str) -> str:
     """An absolute path as the address that SQLite opens (https://www.sqlite.org/uri.html)."""
-    plain = path.replace("\\", "/") if os.name == "nt" else path
-    letters = (chr(each) for each in os.fsencode(plain))
-    escaped = "".join(
-        each if each.isascii() and (each.isalnum() or each in "/._-:") else f"%{ord(each):02X}"
-        for each in letters
-    )
-    return f"file://{escaped}" if escaped.startswith("/") else f"file:///{escaped}"
+    for each in "%?#":
+        path = path.replace(each, f"%{ord(each):02X}")
+    return f"file://{path}" if path.startswith("/") else f"file:{path}"
 
 
 def may_be_there(path: str) -> bool:
@@ -328,18 +327,17 @@ def may_be_there(path: str) -> bool:
     `os.path.exists` would take such a directory for an empty one."""
     try:
         os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, (FileNotFoundError, NotADirectoryError))
     return True
 
 
 def _create_file(path: str, app: str | None) -> None:
-    """Create a complete file under another name, and then link it to the final name.
+    """Create a complete file under another name, and then give it the final name.
 
     So a crash never leaves a partial file, an empty file is always damage, and if two
-    processes start at once, one of them wins.
+    processes start at once, one of them wins. Where there are no hard links, a crash within the two
+    steps of `place` leaves an empty file: also then no second ledger is begun.
     """
     folder = os.path.dirname(path)
     os.makedirs(folder, exist_ok=True, mode=0o700)
@@ -352,9 +350,10 @@ def _create_file(path: str, app: str | None) -> None:
             connection.execute("PRAGMA journal_mode = OFF")  # nobody uses a draft that is partial
             _create_tables(connection, app)
         with suppress(FileExistsError):
-            os.link(draft, path)
+            place(draft, path)
     finally:
-        os.unlink(draft)
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
     if os.name == "posix":
         opened = os.open(folder, os.O_RDONLY)
         try:

@@ -106,7 +106,7 @@ class HttpTransport:
         import http.client
         import urllib.request
 
-        from deniable.protocol.version import __version__
+        from deniable.protocol import __version__
 
         sent = {"User-Agent": f"deniable/{__version__}", **(headers or {})}
         if body is not None and headers is None:

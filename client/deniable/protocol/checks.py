@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import MAXYEAR, date
 from typing import Any, TypeAlias
 
 Check: TypeAlias = Callable[[Any], str | None]
+
+Report: TypeAlias = Callable[[str | None, str], None]
+"""Takes a key of a table (None: the table itself), and what is wrong with it."""
 
 MAX_DEVICES = 10**12
 """More than there can be; larger numbers are slips."""
@@ -20,6 +23,28 @@ MAX_ONE_IN = 10_000
 
 MIN_SAMPLE_RATE = 1e-9
 """One device in a billion."""
+
+
+def accepted(
+    table: Mapping[str, Any], known: Mapping[str, Check], unknown: str, report: Report
+) -> dict[str, Any]:
+    """What a table holds of these keys that their checks accept; everything else is reported."""
+    good = {}
+    for key, value in table.items():
+        if wrong := known[key](value) if key in known else unknown:
+            report(key, wrong)
+        else:
+            good[key] = value
+    return good
+
+
+def exactly(number: int, advice: str) -> Check:
+    told = f"must be {number}: {advice}"
+    return lambda value: None if type(value) is int and value == number else told
+
+
+def table(advice: str) -> Check:
+    return lambda value: None if isinstance(value, dict) else advice
 
 
 def text(value: Any) -> str | None:
@@ -44,11 +69,6 @@ def texts(value: Any) -> str | None:
 
 def tags(value: Any) -> str | None:
     return texts(value) or (None if all(value) else "must not hold an empty text")
-
-
-def segment_names(value: Any) -> str | None:
-    fine = value and texts(value) is None
-    return None if fine else 'must name declared segments, like ["platform"]'
 
 
 def day(value: Any) -> str | None:

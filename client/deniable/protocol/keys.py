@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from deniable.protocol import checks, windows
 from deniable.protocol.checks import Check
@@ -23,22 +24,48 @@ file systems."""
 PEOPLE_KEYS = ("recipient", "contact")
 """The keys at the top of the file that people read: who receives the reports, and where to ask."""
 
-TOP_KEYS = (
-    "schema",
-    "app",
-    *PEOPLE_KEYS,
-    "lifetime_epsilon",
-    "defaults",
-    "segments",
-    "metrics",
-)
-"""The keys at the top of the file."""
+SCHEMA = 1
+"""The version of the registry's own format."""
 
 FORMAT = 1
 """The version of the compiled registry's format."""
 
 MAX_LIFETIME_EPSILON = 10_000.0
 """The largest lifetime epsilon; a number near it protects nothing."""
+
+
+def _app(value: Any) -> str | None:
+    if isinstance(value, str) and APP.fullmatch(value):
+        return None
+    return (
+        'must name the app, like app = "editor": a lower-case letter and up to 63 more of '
+        "a-z, 0-9, _ and -"
+    )
+
+
+def _metrics(value: Any) -> str | None:
+    fine = isinstance(value, dict) and value
+    return None if fine else "holds no metric: declare one under [metrics.NAME]"
+
+
+IS_FORMAT = checks.exactly(FORMAT, "compile metrics.toml with this version")
+
+TOP_KEYS: dict[str, Check] = {
+    "schema": checks.exactly(SCHEMA, f"write `schema = {SCHEMA}` at the top"),
+    "app": _app,
+    **dict.fromkeys(PEOPLE_KEYS, checks.line),
+    "lifetime_epsilon": checks.positive(MAX_LIFETIME_EPSILON),
+    "defaults": checks.table("must be a table: write [defaults]"),
+    "segments": checks.table("must hold tables: write [segments.NAME]"),
+    "metrics": _metrics,
+}
+"""The keys at the top of the file."""
+
+
+def _segment_names(value: Any) -> str | None:
+    fine = value and checks.texts(value) is None
+    return None if fine else 'must name declared segments, like ["platform"]'
+
 
 COMMON_KEYS: dict[str, Check] = {
     "type": checks.one_of(tuple(TYPES)),
@@ -58,7 +85,7 @@ COMMON_KEYS: dict[str, Check] = {
     "tags": checks.tags,
     "platform": checks.some_of(PLATFORMS),
     "devices": checks.count,
-    "segments": checks.segment_names,
+    "segments": _segment_names,
     "keep": well_formed,
 }
 """What a metric of any type may hold."""

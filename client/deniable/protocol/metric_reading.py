@@ -7,12 +7,13 @@ computed from these integers. A metric whose mechanism reveals more than it decl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
+from deniable.protocol.checks import Report, accepted
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.keep import mistakes, read_keep
+from deniable.protocol.keep import Keep, mistakes, read_keep
 from deniable.protocol.keys import COMMON_KEYS, REQUIRED, all_keys
 from deniable.protocol.mechanisms import Mechanism, Memoizing, no_mechanism, rebuild
 from deniable.protocol.metric import Metric
@@ -42,7 +43,7 @@ _ALSO_NULL = ("values", "other")
 declared."""
 
 
-class MetricReading:
+class MetricReading(Table):
     """The reading of one table.
 
     Args:
@@ -58,35 +59,27 @@ class MetricReading:
         name: str,
         table: Mapping[str, Any],
         context: Context,
-        report: Callable[[str | None, str], None],
+        report: Report,
         compiled: Mechanism[Any] | None,
     ) -> None:
         self.name = name
         self.kind = TYPES.get(str(table.get("type")))
         self._table = table
-        self._context = context
-        self._report_to = report
-        self._refused: set[str | None] = set()
         self._compiled = compiled
-        kind, defaults = self.kind or MetricType, context.defaults
+        kind = self.kind or MetricType
         known = {**COMMON_KEYS, **kind.keys}
         # Where the table holds others, its type may be what is wrong.
         self._known = known if known.keys() >= table.keys() else all_keys()
-        self.settings: dict[str, Any] = {
-            **kind.presets,
-            **{key: value for key, value in defaults.items() if key not in kind.foreign},
-            **{key: table[key] for key in self._known if key in table},
-        }
-
-    def report(self, key: str | None, message: str) -> None:
-        """Tell what is wrong with a key, and forget what it holds."""
-        self._refused.add(key)
-        self.settings.pop(str(key), None)
-        self._report_to(key, message)
+        usual = {key: value for key, value in context.defaults.items() if key not in kind.foreign}
+        super().__init__({**kind.presets, **usual, **table}, report, context)
 
     def read(self) -> Metric | None:
         """The metric; None, after reports, if there are mistakes."""
-        self._check_keys()
+        for key in REQUIRED if self._compiled is None else ():
+            if key not in self.settings:
+                self.report(None, f"lacks {key}")
+        unknown = f"is unknown; a metric may hold {', '.join(self._known)}"
+        accepted(self._table, self._known, unknown, self.report)
         metric_type = None if self.kind is None else self._type(self.kind)
         self._check_epsilons()
         if "one_in" in self.settings and self.settings.get("sample_rate", 1) != 1:
@@ -97,26 +90,16 @@ class MetricReading:
             )
         if self._compiled is None:
             self._check_mechanism()
-        counted_by = self._segments()
+        keep = read_keep(self.settings.get("keep", {}))
+        if wrong := mistakes(keep, self.settings.get("window", "day")):
+            self.report("keep", wrong)
+        segments = self._segments()
         # The mechanism is built even if other keys are wrong, to report all mistakes at once.
         metric = None
         needed = self.settings.keys() >= {"epsilon", "lifetime_epsilon"}
-        if metric_type is not None and needed and self._refused.isdisjoint(_SHAPING):
-            metric = self._build(metric_type, counted_by)
-        if metric is not None:
-            self._check_built(metric)
-        return None if self._refused else metric
-
-    def _check_keys(self) -> None:
-        for key in REQUIRED if self._compiled is None else ():
-            if key not in self.settings:
-                self.report(None, f"lacks {key}")
-        for key, value in self._table.items():
-            check = self._known.get(key)
-            if check is None:
-                self.report(key, f"is unknown; a metric may hold {', '.join(self._known)}")
-            elif wrong := check(value):
-                self.report(key, wrong)
+        if metric_type is not None and needed and self.refused.isdisjoint(_SHAPING):
+            metric = self._build(metric_type, segments, keep)
+        return None if self.refused else metric
 
     def _type(self, kind: type[MetricType]) -> MetricType | None:
         """The type as the table declares it, if all keys that it reads are of their form."""
@@ -137,13 +120,11 @@ class MetricReading:
         said = str(settings.get("longitudinal"))
         if said in kind.misfits:
             self.report("longitudinal", f"is {said}, but {kind.misfits[said]}")
-        if not self._refused.isdisjoint(kind.keys):
-            return None
-        return kind.read(Table(settings, self.report, self._context))
+        return kind.read(self) if self.refused.isdisjoint(kind.keys) else None
 
     def _segments(self) -> tuple[Segment, ...]:
         """The segments that a metric names, if it may be counted by them."""
-        settings, declared = self.settings, self._context.segments
+        settings, declared = self.settings, self.context.segments
         names = settings.get("segments", [])
         if len(names) > MAX_SEGMENTS or len(set(names)) < len(names):
             self.report("segments", f"must name {MAX_SEGMENTS} different segments at most")
@@ -155,16 +136,11 @@ class MetricReading:
                     "segments",
                     f"names {name!r}, which is not declared: write [segments.{name}]{known}",
                 )
-        return tuple(each for name in names if (each := declared.get(name)) is not None)
-
-    def _check_built(self, metric: Metric) -> None:
-        """What can be seen where everything else is right."""
-        if wrong := mistakes(metric.keep, metric.window):
-            self.report("keep", wrong)
-        segments, devices, rate = metric.segments, metric.devices, metric.rate
-        explained = any(each.why is not None for each in segments)
-        count = combinations(segments)
-        if segments and devices and not explained and devices * rate < LEAST_REPORTS * count:
+        found = tuple(each for name in names if (each := declared.get(name)) is not None)
+        count, devices = combinations(found), settings.get("devices")
+        rate = settings.get("sample_rate", 1) / settings.get("one_in", 1)
+        explained = any(each.why is not None for each in found)
+        if found and devices and not explained and devices * rate < LEAST_REPORTS * count:
             self.report(
                 "segments",
                 f"has {count} combinations, but {devices:,} devices at a rate of {rate:.3g} give "
@@ -172,6 +148,7 @@ class MetricReading:
                 "few say nothing and hide nobody. Use fewer values, or say why it must be so with "
                 'why = "..." in the segment',
             )
+        return found
 
     def _check_epsilons(self) -> None:
         settings = self.settings
@@ -213,7 +190,9 @@ class MetricReading:
         else:
             self.report("mechanism", no_mechanism(name, known))
 
-    def _build(self, metric_type: MetricType, segments: tuple[Segment, ...]) -> Metric | None:
+    def _build(
+        self, metric_type: MetricType, segments: tuple[Segment, ...], keep: Keep
+    ) -> Metric | None:
         """The metric, if its mechanism can be built; keys that are missing are left empty."""
         settings = self.settings
         empty = {"description": "", "owner": "", "expires": date.max}
@@ -228,7 +207,7 @@ class MetricReading:
             "tags": tuple(settings.get("tags", ())),
             "platform": _named(settings.get("platform", ())),
             "segments": segments,
-            "keep": read_keep(settings.get("keep", {})),
+            "keep": keep,
             "compiled": self._compiled,
         }
         metric = Metric(**made)
@@ -258,7 +237,7 @@ class MetricReading:
 
 
 def declared(
-    table: Mapping[str, Any], report: Callable[[str | None, str], None]
+    table: Mapping[str, Any], report: Report
 ) -> tuple[dict[str, Any], Mechanism[Any]] | None:
     """The table that a compiled one was made from, and its mechanism; None, after reports, if there
     is none. What the mechanism says itself, like the range of a number, is taken from there."""
@@ -267,24 +246,23 @@ def declared(
         report(key, "is missing")
     if missing:
         return None
-    kind = TYPES.get(str(table["type"]))
+    kind, day, mechanism = TYPES.get(str(table["type"])), None, None
     if kind is None:
         report("type", str(COMMON_KEYS["type"](table["type"])))
-        return None
     try:
         day = date.fromisoformat(table["expires"])
     except (TypeError, ValueError):
         report("expires", "must be a day, like 2027-06-30")
-        return None
     try:
         mechanism = rebuild(table["mechanism"], table["parameters"])
     except SchemeError as error:
         report("parameters", str(error))
+    if kind is None or day is None or mechanism is None:
         return None
+    has_memos = isinstance(mechanism, Memoizing)
     if not kind.suits(mechanism):
         report("mechanism", f"is {mechanism.name}, which takes no {kind.name}")
         return None
-    has_memos = isinstance(mechanism, Memoizing)
     if has_memos != (table["longitudinal"] == "memoize"):
         has = "has memos" if has_memos else "has no memos"
         report("longitudinal", f"is {table['longitudinal']}, but {mechanism.name} {has}")

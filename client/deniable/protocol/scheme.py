@@ -183,7 +183,9 @@ def _segments(tables: Any) -> tuple[Segment, ...]:
         raise SchemeError("the scheme names a segment twice")
     wrong: list[str] = []
     found = [
-        read_segment(each["name"], each, lambda key, message: wrong.append(message))
+        read_segment(
+            each["name"], {"values": each["values"]}, lambda key, message: wrong.append(message)
+        )
         for each in tables
     ]
     if wrong:

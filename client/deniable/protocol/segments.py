@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from deniable.protocol.checks import text as check_text
-from deniable.protocol.checks import texts as check_texts
+from deniable.protocol import checks
+from deniable.protocol.checks import Check, Report, accepted
 from deniable.protocol.errors import SegmentError
 from deniable.protocol.frozen import frozen
 from deniable.protocol.value_list import listed_value, report_mistakes
@@ -34,7 +34,12 @@ MAX_SEGMENTS = 2
 LEAST_REPORTS = 100
 """With fewer reports in a window a segment says nothing, and its devices hide in a small crowd."""
 
-SEGMENT_KEYS = ("values", "other", "why")
+SEGMENT_KEYS: Mapping[str, Check] = {
+    "values": checks.texts,
+    # A compiled registry also says that there is none.
+    "other": lambda value: None if value is None else checks.text(value),
+    "why": checks.text,
+}
 """What [segments.NAME] may hold."""
 
 _NAMES = (
@@ -109,66 +114,45 @@ def labels(segments: Sequence[Segment]) -> list[dict[str, str]]:
     return found
 
 
-def told(segments: Iterable[Segment], given: Mapping[str, str]) -> dict[str, str] | None:
-    """The value of each segment: what the device was told, else `other`; None if that is not
-    declared either. A value that has left the list counts as `other`, too."""
+def told(segments: Iterable[Segment], given: Mapping[str, str]) -> dict[str, str]:
+    """The value of each segment that is known: what the device was told, else `other`. A value that
+    has left the list counts as `other`, too."""
     found = {}
-    for segment in segments:
-        value = given.get(segment.name)
-        if value not in segment.values:
-            value = segment.other
-        if value is None:
-            return None
-        found[segment.name] = value
+    for each in segments:
+        value = given[each.name] if given.get(each.name) in each.values else each.other
+        if value is not None:
+            found[each.name] = value
     return found
-
-
-def missing(segments: Iterable[Segment], given: Mapping[str, str]) -> str:
-    """The first segment that the device was not told and that has no `other`."""
-    return next(each.name for each in segments if told([each], given) is None)
 
 
 def place(segments: Sequence[Segment], given: Mapping[str, str]) -> int | None:
     """The number of a combination, from 0; None if it is not known."""
     values = told(segments, given)
-    return None if values is None else labels(segments).index(values)
+    return labels(segments).index(values) if len(values) == len(segments) else None
 
 
-def read_segment(
-    name: str, table: Mapping[str, Any], report: Callable[[str | None, str], None]
-) -> Segment | None:
-    """The segment that a table declares; None if it cannot be one.
-
-    `report` takes a key (None: the segment itself) and what is wrong with it.
-    """
-    values, other, why = (table.get(key) for key in SEGMENT_KEYS)
+def read_segment(name: str, table: Mapping[str, Any], report: Report) -> Segment | None:
+    """The segment that a table declares; None, after reports, if it cannot be one."""
+    unknown = f"is unknown; a segment may hold {', '.join(SEGMENT_KEYS)}"
+    held = accepted(table, SEGMENT_KEYS, unknown, report)
     if "values" not in table:
         report(None, 'lacks values: list them, like ["ios", "android", "other"]')
+    if "values" not in held:
         return None
-    if wrong := check_texts(values):
-        report("values", wrong)
-        return None
-    normal = [unicodedata.normalize("NFC", value) for value in values or ()]
-    wrong_other = None if other is None else check_text(other)
-    if wrong_other:
-        report("other", wrong_other)
-    elif isinstance(other, str):
+    values = [unicodedata.normalize("NFC", value) for value in held["values"]]
+    other = held.get("other", "other" if "other" in values else None)
+    if other is not None:
         other = unicodedata.normalize("NFC", other)
-        if other not in normal:
-            normal.append(other)
-    elif "other" in normal and "other" not in table:
-        other = "other"
-    if why is not None and (wrong := check_text(why)):
-        report("why", wrong)
-    if not 2 <= len(normal) <= MAX_COMBINATIONS:
+        values += [other] if other not in values else []
+    if not 2 <= len(values) <= MAX_COMBINATIONS:
         report(
             "values",
-            f"must list from 2 to {MAX_COMBINATIONS} values, not {len(normal)}: group the rare "
+            f"must list from 2 to {MAX_COMBINATIONS} values, not {len(values)}: group the rare "
             'ones under other = "other"',
         )
         return None
-    report_mistakes(normal, partial(report, "values"))
-    return Segment(name, tuple(normal), None if wrong_other else other, why)
+    report_mistakes(values, partial(report, "values"))
+    return Segment(name, tuple(values), other, held.get("why"))
 
 
 def identifying(segment: Segment) -> str | None:

@@ -9,16 +9,13 @@ for. `client/vectors/values.json` holds test vectors.
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import ValueListError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAX_VALUE_BYTES = 1024
 """The longest value, in UTF-8 bytes: room for a web address, and for 256 letters of any script."""
@@ -138,7 +135,7 @@ def value_texts(texts: Sequence[str], source: str) -> list[str]:
     return values
 
 
-def read_values(path: str | Path) -> list[str]:
+def read_values(path: str | os.PathLike[str]) -> list[str]:
     """The values of a UTF-8 file, as `parse_values` finds them.
 
     Raises:

@@ -45,6 +45,15 @@ def new_batch_id(bits: Bits = system_bits) -> str:
     return f"{bits(BATCH_ID_BITS):0{BATCH_ID_BITS // 4}x}"
 
 
+def strict_json(text: str | bytes) -> Any:
+    """What JSON says to every reader: of a key that stands twice, others may take the other one.
+
+    Raises:
+        ValueError, RecursionError: it is not JSON, or an object repeats a key.
+    """
+    return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+
+
 def check_batch_id(text: object) -> str:
     """The batch id, if it is one.
 
@@ -158,3 +167,14 @@ def positions(bitmap: int) -> Iterable[int]:
         lowest = bitmap & -bitmap
         yield lowest.bit_length() - 1
         bitmap ^= lowest
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        raise ValueError("an object repeats a key")
+    return document
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")

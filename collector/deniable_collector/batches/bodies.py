@@ -22,8 +22,7 @@ from msgspec import UNSET
 
 from deniable import WireError
 from deniable.protocol.mechanisms import Packing, Row
-from deniable.protocol.reading import strict_json
-from deniable.protocol.wire import check_batch_id, unpack_columns
+from deniable.protocol.wire import check_batch_id, strict_json, unpack_columns
 from deniable_collector.refusals import IntakeError, malformed, too_large, too_many_reports
 
 _GZIP = zlib.MAX_WBITS | 16

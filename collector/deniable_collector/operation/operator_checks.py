@@ -21,9 +21,9 @@ import redis
 from deniable import Registry, TransportError
 from deniable.device.transport import HttpTransport, problem_code
 from deniable.protocol.coded_message import counted
-from deniable.tools.doctor.device_checks import read_registry
+from deniable.tools.doctor import CheckResult, listed
+from deniable.tools.doctor.command import read_registry
 from deniable.tools.doctor.endpoint import check_clock, skew_of
-from deniable.tools.doctor.result import CheckResult, listed
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreError, open_store
 from deniable_collector.stores.redis.driver import Driver

@@ -28,9 +28,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from deniable.protocol.mechanisms.compatible import UnaryEncoding
 from deniable.protocol.mechanisms.rappor import BasicRappor
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
-from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis, Ones
 from deniable_estimator.analyses.memoized import alternating_bits, flipped, log_sum

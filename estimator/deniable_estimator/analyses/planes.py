@@ -23,7 +23,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.compatible import HadamardResponse
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import AnyOracle, Counts, Items, OneRowAnalysis
 

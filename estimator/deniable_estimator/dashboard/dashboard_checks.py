@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from deniable.tools.doctor.result import CheckResult
+from deniable.tools.doctor import CheckResult
 from deniable_collector.settings import Settings, SettingsError
 from deniable_estimator.annotations import load_annotations
 from deniable_estimator.dashboard.settings import DashboardSettings

@@ -18,7 +18,7 @@ import click
 from deniable import DeniableError
 from deniable.protocol.coded_message import counted
 from deniable.tools.command_line import command, registry_argument
-from deniable.tools.starting.example import example_of
+from deniable.tools.starting.new_metric import example_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,7 +17,7 @@ from deniable.device.sent import OwnerLanguage
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.wire import SealedReport
-from deniable.tools.starting.example import example_of
+from deniable.tools.starting.new_metric import example_of
 from deniable_collector.stores import StoreError
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes

@@ -115,7 +115,7 @@ def _meaning(
         ]
     elif isinstance(mechanism, MemoizedRetention):
         kind = "values"
-        likelihoods = [(each.value, each.probability) for each in described.likelihoods]
+        likelihoods = [*described.likelihoods.items()]
     elif scheme.needs_candidates or isinstance(mechanism, PrefixTree):
         kind = "strings"
         likelihoods = [(each, mechanism.likelihood(report, each)) for each in strings]

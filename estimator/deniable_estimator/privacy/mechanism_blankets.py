@@ -19,8 +19,8 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 from deniable.protocol.mechanisms import Mechanism, Memoizing
+from deniable.protocol.mechanisms.compatible import HadamardResponse, UnaryEncoding
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
-from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable.protocol.mechanisms.hashed import Hashed, MemoizedLocalHashing
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
@@ -29,7 +29,6 @@ from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry,
 from deniable.protocol.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
-from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import PRECISION
 from deniable_estimator.privacy.blanket import Blanket, bits, hidden, within
 

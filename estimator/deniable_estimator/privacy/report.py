@@ -21,14 +21,13 @@ from jinja2 import Environment, StrictUndefined
 
 from deniable import Metric, Registry
 from deniable.protocol.mechanisms import Mechanism, Memoizing
+from deniable.protocol.mechanisms.compatible import HadamardResponse, UnaryEncoding
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
-from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable.protocol.mechanisms.hashed import Hashed
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
-from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_estimator.privacy.computing import guarantee_in, together
 from deniable_estimator.privacy.guarantees import Guarantee, learned_by
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, parts_of

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deniable import DeniableError
-from deniable.protocol.reading import strict_json
+from deniable.protocol.wire import strict_json
 from deniable.whole_files import written
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from deniable.protocol.mechanisms.limits import check_epsilon, check_memo_epsilo
 MECHANISMS = {
     "subset_selection": ("subset_selection", "SubsetSelection"),
     "projective_geometry": ("projective_geometry", "ProjectiveGeometry"),
-    "unary_encoding": ("unary_encoding", "UnaryEncoding"),
-    "hadamard_response": ("hadamard_response", "HadamardResponse"),
+    "unary_encoding": ("compatible", "UnaryEncoding"),
+    "hadamard_response": ("compatible", "HadamardResponse"),
     "hashed_projective_geometry": ("hashed", "HashedProjectiveGeometry"),
     "cohort_local_hashing": ("hashed", "CohortLocalHashing"),
     "count_mean_sketch": ("hashed", "CountMeanSketch"),

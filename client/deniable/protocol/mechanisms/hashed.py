@@ -29,11 +29,10 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.hashing import hash64
 from deniable.protocol.mechanisms.base import Channels, FrequencyOracle, Memoizing, Report
-from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.compatible import HadamardResponse, UnaryEncoding
 from deniable.protocol.mechanisms.limits import MAX_CELLS, SALT, Parameters, check_memo_epsilon
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
-from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import Bits, system_bits
 
 MAX_ROWS = 1 << 16

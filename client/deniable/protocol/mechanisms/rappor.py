@@ -49,8 +49,8 @@ from deniable.protocol.mechanisms.base import (
     Report,
     Row,
 )
+from deniable.protocol.mechanisms.compatible import bitmap_likelihood
 from deniable.protocol.mechanisms.limits import MAX_CELLS, SALT, Parametrized, check_memo_epsilon
-from deniable.protocol.mechanisms.unary_encoding import bitmap_likelihood
 from deniable.protocol.randomness import PRECISION, Bits, below, flips, system_bits
 
 MAX_BITS = 1 << 12

@@ -4,10 +4,10 @@ declare it to the mechanism that hides it."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self, SupportsFloat, TypeAlias
 
-from deniable.protocol.checks import Check
+from deniable.protocol.checks import Check, Report
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms import AUTO, FrequencyOracle, Mechanism, no_mechanism
@@ -39,19 +39,27 @@ class Context(NamedTuple):
     metrics: Mapping[str, Any]
 
 
-class Table(NamedTuple):
-    """The table of one metric in the registry, as its type reads it.
+class Table:
+    """The table of one metric in the registry, while it is read.
 
     Attributes:
         settings: the keys of the metric that hold what their checks accept; all others have been
             reported.
-        report: takes a key (None: the metric itself) and what is wrong with it.
+        refused: the keys that were reported.
         context: what stands around it.
     """
 
-    settings: Mapping[str, Any]
-    report: Callable[[str | None, str], None]
-    context: Context
+    def __init__(self, settings: dict[str, Any], report: Report, context: Context) -> None:
+        self.settings = settings
+        self.context = context
+        self.refused: set[str | None] = set()
+        self._report_to = report
+
+    def report(self, key: str | None, message: str) -> None:
+        """Tell what is wrong with a key (None: the metric itself), and forget what it holds."""
+        self.refused.add(key)
+        self.settings.pop(str(key), None)
+        self._report_to(key, message)
 
 
 class MetricType(ABC):

@@ -116,51 +116,48 @@ def read_parts(
 
 
 def _part(table: Table, name: str, edges: Sequence[float] | None) -> PairPart | None:
-    kind = table.context.kinds.get(name)
+    kind, metric = table.context.kinds.get(name), table.context.metrics.get(name)
+    expires, window = table.settings.get("expires"), table.settings.get("window", "day")
+    key, why = "of", None
     if kind is None:
-        table.report("of", f"names {name}, which is not declared: declare it, or correct the name")
+        why = f"names {name}, which is not declared: declare it, or correct the name"
+    elif kind == "pair":
+        why = f"names {name}, which is a pair itself: name two other metrics"
+    elif metric is None:  # its own mistakes are reported
         return None
-    if kind == "pair":
-        table.report("of", f"names {name}, which is a pair itself: name two other metrics")
-        return None
-    metric = table.context.metrics.get(name)
-    if metric is None:  # its own mistakes are reported
-        return None
-    why = None
-    window = table.settings.get("window", "day")
-    expires = table.settings.get("expires")
-    if metric.longitudinal == "memoize":
-        why = "is memoized: a pair would add a fresh report about the value that its memo hides"
+    elif metric.longitudinal == "memoize":
+        why = (
+            f"{name} is memoized: a pair would add a fresh report about the value that its memo "
+            "hides"
+        )
     elif table.settings.get("forget") is not None and metric.segments:
-        why = "is counted by segments, which the pair does not tell: leave forget out"
+        why = f"{name} is counted by segments, which the pair does not tell: leave forget out"
     elif metric.answer == "at_once":
-        why = "is answered at once, so its value is gone when the window closes"
+        why = f"{name} is answered at once, so its value is gone when the window closes"
     elif metric.window != window:
-        why = f"has windows of a {metric.window}, and the pair of a {window}: give both the same"
+        why = (
+            f"{name} has windows of a {metric.window}, and the pair of a {window}: give both the "
+            "same"
+        )
     elif isinstance(expires, date) and metric.expires < expires:
         why = (
-            f"expires on {metric.expires}, before the pair ({expires}): let the pair expire with it"
+            f"{name} expires on {metric.expires}, before the pair ({expires}): let the pair expire "
+            "with it"
         )
-    elif not isinstance(metric.type, (Closed, Number)):
-        why = f"is a {kind}, which has no list of values: a pair needs two closed lists"
-    elif isinstance(metric.type, Number) and edges is None:
-        why = f"is a number: say where to cut it, like bins = {{ {name} = [1, 5, 30] }}"
-    if why is not None:
-        table.report("of", f"{name} {why}")
-        return None
-    if isinstance(metric.type, Number):
-        return _cut(table, name, metric.type, edges or ())
-    assert isinstance(metric.type, Closed)
-    if edges is not None:
-        table.report("bins", f"cuts {name}, which is a {kind}: only numbers are cut")
-        return None
-    crossed = next((value for value in metric.type.values if TIMES in value), None)
-    if crossed is not None:
-        table.report(
-            "of", f"{name} has a value with {TIMES!r}, which stands between the values of a pair"
-        )
-        return None
-    return PairPart(name, metric.type, tuple(metric.type.values))
+    elif isinstance(metric.type, Number):
+        if edges is not None:
+            return _cut(table, name, metric.type, edges)
+        why = f"{name} is a number: say where to cut it, like bins = {{ {name} = [1, 5, 30] }}"
+    elif not isinstance(metric.type, Closed):
+        why = f"{name} is a {kind}, which has no list of values: a pair needs two closed lists"
+    elif edges is not None:
+        key, why = "bins", f"cuts {name}, which is a {kind}: only numbers are cut"
+    elif any(TIMES in value for value in metric.type.values):
+        why = f"{name} has a value with {TIMES!r}, which stands between the values of a pair"
+    else:
+        return PairPart(name, metric.type, tuple(metric.type.values))
+    table.report(key, why)
+    return None
 
 
 def _cut(table: Table, name: str, kind: Number, edges: Sequence[float]) -> PairPart | None:

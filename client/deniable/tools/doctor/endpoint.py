@@ -25,7 +25,7 @@ from deniable.protocol.errors import TransportError
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
 from deniable.protocol.wire import LATEST, new_batch_id
-from deniable.tools.doctor.result import CheckResult, listed
+from deniable.tools.doctor import CheckResult, listed
 
 _ADDRESS = (
     "use the collector's address, without /v1/reports; by default port 8080 is the collector's, "
@@ -136,39 +136,34 @@ def _refused_batch(
 ) -> CheckResult:
     """What responded in place of a collector, or why the collector did not read the batch."""
     problem = problem_code(reply.body)
+    code, told, advice = (
+        "refused_batch", str(error),
+        "see the collector's log, or `deniable doctor --operator` on its machine",
+    )  # fmt: skip
     if 300 <= reply.status < 400:
         there = re.sub(r"[?#].*", "", headers.get("Location", ""))
         if not re.fullmatch(r"[!-~]{1,200}", there):
             there = "an address that it does not name"
-        return CheckResult(
-            "endpoint", "redirect", "error",
-            f"{endpoint} redirects to {there}, and devices follow no redirect",
-            "use the address that it redirects to, without /v1/reports",
-        )  # fmt: skip
-    if problem is None:
+        code, told = "redirect", f"{endpoint} redirects to {there}, and devices follow no redirect"
+        advice = "use the address that it redirects to, without /v1/reports"
+    elif problem is None:
         kind = "a page of HTML" if b"<html" in reply.body[:4096].lower() else "a response"
-        return CheckResult(
-            "endpoint", "not_a_collector", "error",
+        code, advice = "not_a_collector", _ADDRESS
+        told = (
             f"{endpoint} sends {kind} with status {reply.status} that is not a collector's: a "
-            "proxy, a login page, or another server",
-            _ADDRESS,
-        )  # fmt: skip
-    if problem == "http-404":
-        return CheckResult(
-            "endpoint", "wrong_path", "error",
-            f"a collector responds at {endpoint}, but not at this path", _ADDRESS,
-        )  # fmt: skip
-    if problem == "no-ingest-key":
+            "proxy, a login page, or another server"
+        )
+    elif problem == "http-404":
+        code, advice = "wrong_path", _ADDRESS
+        told = f"a collector responds at {endpoint}, but not at this path"
+    elif problem == "no-ingest-key":
         given = "does not accept this ingest key" if ingest_key else "asks for an ingest key"
-        return CheckResult(
-            "endpoint", "ingest_key", "error", f"the collector {given}",
+        code, told = "ingest_key", f"the collector {given}"
+        advice = (
             "pass one of its DENIABLE_INGEST_KEYS as Client(ingest_key=...), and to this command "
-            "in DENIABLE_INGEST_KEY",
-        )  # fmt: skip
-    return CheckResult(
-        "endpoint", "refused_batch", "error", str(error),
-        "see the collector's log, or `deniable doctor --operator` on its machine",
-    )  # fmt: skip
+            "in DENIABLE_INGEST_KEY"
+        )
+    return CheckResult("endpoint", code, "error", told, advice)
 
 
 def check_clock(whose: str, skew: float) -> Iterator[CheckResult]:
