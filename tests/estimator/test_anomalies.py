@@ -13,7 +13,6 @@ from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import (
     Figure,
     Verdict,
-    figures,
 )
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.intervals import Noise
@@ -21,8 +20,8 @@ from deniable_estimator.statistics.intervals import Noise
 
 def figures_of(tally, mechanism, share, noise, repeats=1.0):
     """The figures of a tally of this mechanism."""
-    noise = noise.turned(np.atleast_2d)
-    (found,) = figures([tally], oracle_analysis(mechanism), [repeats], (share[np.newaxis], noise))
+    analysis, noise = oracle_analysis(mechanism), noise.turned(np.atleast_2d)
+    (found,) = analysis.figures([tally], [repeats], analysis.share_tests(share[np.newaxis], noise))
     return found
 
 

@@ -19,7 +19,7 @@ Filters of RAPPOR are decoded by a regression: see `deniable_estimator.analyses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
@@ -29,6 +29,16 @@ from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.anomalies import (
+    LEAST_REPORTS,
+    Figure,
+    Found,
+    Ones,
+    bitmap_figures,
+    message_figure,
+    row_figures,
+    share_figures,
+)
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
 from deniable_estimator.statistics.significance import share_p_values
@@ -110,21 +120,6 @@ class Exposure(NamedTuple):
         return cls(*np.max(moves, axis=0))
 
 
-class Ones(NamedTuple):
-    """What is known of the ones in the bitmap of an honest report, whatever its value."""
-
-    width: int
-    """Bits of the bitmap."""
-    p11: float
-    """How often a bit is 1 that the value sets."""
-    p01: float
-    """How often a bit is 1 that the value does not set."""
-    hashes: float = 1.0
-    """Bits that a value sets."""
-    fewer: float = 0.0
-    """By how many bits less a value may set on average over the rows, because its hashes meet."""
-
-
 class Analysis(Generic[AnyMechanism]):
     """What a tally of one mechanism says."""
 
@@ -180,6 +175,34 @@ class Analysis(Generic[AnyMechanism]):
         """The most that a row's most frequent message can be expected to be sent, as a part of
         its reports, whatever the crowd; None where that says nothing about fakes."""
         return None
+
+    def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[Found]:
+        """Whether rows with LEAST_REPORTS reports in all can be the sums of honest ones;
+        `repeats` is how often devices reported from the same memo (`Participation.repeats`)."""
+        if (ones := self.ones()) is not None:
+            yield from bitmap_figures(rows, ones, repeats)
+        yield from row_figures(rows, repeats)
+        if (commonest := self.commonest()) is not None:
+            yield message_figure(rows, commonest)
+
+    def figures(
+        self,
+        tallies: Sequence[Tally],
+        repeats: Sequence[float],
+        of_shares: Iterable[tuple[Found, ...]] | None = None,
+    ) -> list[tuple[Figure, ...]]:
+        """All tests that are possible for each of T tallies of one scheme: those of the shares of
+        values, if any were asked for, and those of its rows."""
+        each = zip(tallies, repeats, of_shares or [()] * len(tallies), strict=True)
+        return [
+            tuple(
+                Figure(name, tally.scheme, *numbers)
+                for name, *numbers in (*tested, *self.tests(tally.rows, times))
+            )
+            if tally.reports >= LEAST_REPORTS
+            else ()
+            for tally, times, tested in each
+        ]
 
 
 class OracleAnalysis(Analysis[AnyOracle]):
@@ -253,6 +276,13 @@ class OracleAnalysis(Analysis[AnyOracle]):
         most, least = map(float, self.pull(targets))
         honest = np.clip(share, 0.0, 1.0)
         return Exposure(weight * (most - honest), weight * (honest - least))
+
+    def share_tests(self, share: FloatArray, noise: Noise) -> Iterable[tuple[Found, ...]]:
+        """What shares of T tallies, shape (T, d), say of whether these are sums of honest
+        reports."""
+        if not self.tests_shares or not share.size:
+            return [()] * len(share)
+        return share_figures(share, noise, self.lift, self.together())
 
     def together(self) -> float:
         """By how much values that move together inflate the variance of a count of values."""

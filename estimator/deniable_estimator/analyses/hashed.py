@@ -36,11 +36,11 @@ from deniable.protocol.mechanisms.hashed import (
     HashedProjectiveGeometry,
 )
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.anomalies import Ones
 from deniable_estimator.analyses.base import (
     Counts,
     Items,
     OneRowAnalysis,
-    Ones,
     OracleAnalysis,
     Support,
     sample_each_row,

@@ -32,7 +32,8 @@ from deniable.protocol.mechanisms.rappor import BasicRappor
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis, Ones
+from deniable_estimator.analyses.anomalies import Ones
+from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
 from deniable_estimator.analyses.memoized import alternating_bits, flipped, log_sum
 
 AnySubsets = TypeVar("AnySubsets", SubsetSelection, MemoizedSubsetSelection)

@@ -39,7 +39,6 @@ from deniable_estimator.analyses.anomalies import (
     LEAST_REPORTS,
     Figure,
     Verdict,
-    figures,
 )
 from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.asking.fetch import Question, Selection, select
@@ -100,7 +99,7 @@ def _look(label: str, question: Question) -> Look:
         figure
         for part in parts
         if isinstance(mechanism := part.scheme.mechanism, (FrequencyOracle, PrefixTree))
-        for figure in figures([part.tally], analysis_of(mechanism), [1.0])[0]
+        for figure in analysis_of(mechanism).figures([part.tally], [1.0])[0]
     ]
     none = np.zeros(0)
     scheme = parts[0].tally.scheme if parts else ""
@@ -148,7 +147,7 @@ def _together(labels: Sequence[str], parts: Sequence[Part]) -> list[Look]:
     values, items = asked_values(scheme)
     _, share, noise = analysis.shares(tallies, items)
     variance = noise.at(share)
-    seen = figures(tallies, analysis, [1.0] * len(tallies), (share, noise))
+    seen = analysis.figures(tallies, [1.0] * len(tallies), analysis.share_tests(share, noise))
     return [
         Look(
             label,

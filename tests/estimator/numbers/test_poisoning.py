@@ -6,14 +6,14 @@ from tests.estimator.numbers.crowds import distribution, estimate_tree, sample_c
 
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.hierarchical_histogram import (
-    HierarchicalHistogramAnalysis,
-)
-from deniable_estimator.analyses.numbers.poisoning import (
+from deniable_estimator.analyses.numbers.base import (
     Attack,
     flooded,
     quantile_attack,
     row_pulls,
+)
+from deniable_estimator.analyses.numbers.hierarchical_histogram import (
+    HierarchicalHistogramAnalysis,
 )
 from deniable_estimator.analyses.numbers.scores import row_shares, scores
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis

@@ -37,12 +37,12 @@ from deniable.protocol.mechanisms import Row
 from deniable.protocol.mechanisms.hashed import CohortLocalHashing, MemoizedLocalHashing
 from deniable.protocol.mechanisms.rappor import OneTimeRappor, Rappor
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.anomalies import Ones
 from deniable_estimator.analyses.base import (
     AnyOracle,
     Counts,
     Finding,
     Items,
-    Ones,
     OracleAnalysis,
     Pull,
     Support,

@@ -22,7 +22,7 @@ and only the noise of the report is new. If devices reported `repeats` times
 S is taken from the estimates of f, which noise can make too small: it is never below 0 in all. A
 bit says nothing of the cells of other rows, so if one row has too few reports, nothing is known.
 
-**Fakes** are those of `poisoning` beside this file: the score of a report is the sum over the bits
+**Fakes** are those of `base` beside this file: the score of a report is the sum over the bits
 of its row of C (b - s) / (1 - 2 s), and a fake chooses all bits b.
 
 **Honest reports.** Devices keep their rows and memos, so if they reported `repeats` times,
@@ -56,21 +56,19 @@ from deniable.protocol.mechanisms.rappor import Rounds
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import (
     CROWDED,
-    LEAST_REPORTS,
     Found,
     low_figure,
     row_figures,
 )
 from deniable_estimator.analyses.base import Counts, Items
 from deniable_estimator.analyses.memoized import alternating_bits
-from deniable_estimator.analyses.numbers.base import HistogramAnalysis
+from deniable_estimator.analyses.numbers.base import Attack, HistogramAnalysis, worst
 from deniable_estimator.analyses.numbers.cell_sums import (
     LEAST_ROW,
     CellSums,
     SchemeSums,
     quadratic,
 )
-from deniable_estimator.analyses.numbers.poisoning import Attack, worst
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import normal_tails
 
@@ -222,8 +220,6 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip]):
 
     def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[Found]:
         mechanism, n = self.mechanism, sum(row.reports for row in rows)
-        if n < LEAST_REPORTS:
-            return
         yield from row_figures(rows, repeats)
         s, count = float(mechanism.flipped), len(rows)
         seen = sum(int(row.cells.sum()) for row in rows) / n

@@ -48,14 +48,20 @@ from deniable_estimator.analyses.anomalies import (
     row_figures,
 )
 from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
-from deniable_estimator.analyses.numbers.base import EVEN_SPREAD, HistogramAnalysis, MeanEstimate
+from deniable_estimator.analyses.numbers.base import (
+    EVEN_SPREAD,
+    Attack,
+    HistogramAnalysis,
+    MeanEstimate,
+    row_pulls,
+    worst,
+)
 from deniable_estimator.analyses.numbers.cell_sums import (
     LEAST_ROW,
     CellSums,
     SchemeSums,
     quadratic,
 )
-from deniable_estimator.analyses.numbers.poisoning import Attack, row_pulls, worst
 from deniable_estimator.analyses.numbers.scores import (
     ARITY,
     MEAN_SHARE,
@@ -272,9 +278,6 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         """Those of the mean's row included. Where several rows have a figure, the least likely one
         is told, times the number of rows."""
         mechanism = self.mechanism
-        total = sum(row.reports for row in rows)
-        if total < LEAST_REPORTS:
-            return
         tree = [
             (level, row)
             for level, row in zip(mechanism.levels, rows, strict=False)
@@ -287,13 +290,13 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
             if tree[-1][0].size > ARITY:
                 yield _low(*tree[-1], supports[-1])
             most = [_nodes(level).commonest() or float(level.p) for level, _ in tree]
-            yield from message_figure([row for _, row in tree], most)
+            yield message_figure([row for _, row in tree], most)
         spread = [
             (level, row) for level, row in tree if row.reports * (1 - float(level.p)) >= _VARIED
         ]
         if len(spread) > 1:
             yield _agreement(spread)
-        if self.window is not None:
+        if self.window is not None and rows[-1].reports >= LEAST_REPORTS:
             yield from self.window.tests(rows[-1:])
 
 

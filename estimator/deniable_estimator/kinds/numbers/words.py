@@ -183,12 +183,12 @@ class DistributionKind(Kind[Distribution]):
             worst=answer.unit.full(answer.budget, answer.budget),
             name=answer.unit.label(answer.series.names[-1]),
         )
-        log = (_LOG,) if answer.mean.log else ()
+        log = (_LOG,) if answer.log else ()
         return _QUANTILES, *log, EVERYONE, poisoning(answer, worst)
 
     def frames(self, answer: Distribution, shown: Shown) -> tuple[Frame, ...]:
         reaches = [answer.reach(each.p) for each in answer.quantiles]
-        reaches.append(answer.mean.reach(answer.fakes))
+        reaches.append(answer.mean_reach)
         series = series_frame(answer, shown, message("Number"), _reach(answer, reaches))
         below = Frame("below", message("Share below a limit"), notes=_limits(answer, shown))
         if not shown.drawn:
@@ -315,16 +315,16 @@ class MeanKind(Kind[Mean]):
     def headline(self, answer: Mean) -> str:
         series = answer.series
         told = estimate_of(answer.unit, *series.at(answer.leading))
-        template = _GEOMETRIC if answer.mean.log else _MEAN
+        template = _GEOMETRIC if answer.log else _MEAN
         return message(template, estimate=told.text, level=answer.level, between=told.between)
 
     def reading(self, answer: Mean) -> tuple[str, ...]:
         worst = message("+{worst}", worst=answer.unit.full(answer.budget, answer.budget))
-        log = (_LOG,) if answer.mean.log else ()
+        log = (_LOG,) if answer.log else ()
         return *log, _ENDS, EVERYONE, poisoning(answer, worst)
 
     def frames(self, answer: Mean, shown: Shown) -> tuple[Frame, ...]:
-        reach = _reach(answer, [answer.mean.reach(answer.fakes)])
+        reach = _reach(answer, [answer.mean_reach])
         frame = series_frame(answer, shown, message("Number"), reach)
         return (replace(frame, pictures=self.pictures(answer, shown, 0)) if shown.drawn else frame,)
 
