@@ -15,6 +15,18 @@ value (Cao, Jia and Gong, USENIX Security 2021), its estimate rises by ::
 where a is how many of the targets one report can support. If none supports it, the
 estimate falls by b [f - B] with B = -q / (p - q). Small epsilons have p near q, so a large A.
 Filters of RAPPOR are decoded by a regression: see `deniable_estimator.analyses.cohorts`.
+
+**What devices keep** from one report to the next are their values, and memos if any. A mechanism
+with memos has two rounds. The noise of the fresh one averages out over windows; the noise of the
+permanent one does not, and neither does the choice of devices. With the `repeats` of
+`deniable_estimator.statistics.participation`, the variance of the average is largest if every
+device keeps its value, and then ::
+
+    Var = [V + (repeats - 1) V1] / n,   V = r (1-r) / (p-q)**2,  V1 = m (1-m) / (p1-q1)**2
+
+where V is the variance of one report and V1 the variance of what is kept (m = q1 + f (p1-q1) is
+how often a memo supports a value of share f): the law of total variance, device by device.
+Without memos the value itself is kept: p1 = 1, q1 = 0, V1 = f (1-f).
 """
 
 from __future__ import annotations
@@ -246,7 +258,7 @@ class OracleAnalysis(Analysis[AnyOracle]):
 
     def kept_noise(self, reports: Sequence[int], repeats: Sequence[float]) -> Noise | None:
         """What repeated reports of the same devices add to the noise of each value's share (see
-        `deniable_estimator.analyses.memoized`), of T tallies in arrays of shape (T, 1). None where
+        the docstring of this module), of T tallies in arrays of shape (T, 1). None where
         no device reported twice."""
         n = np.array(reports, np.int64)[:, np.newaxis]
         times = np.where(n > 0, np.array(repeats)[:, np.newaxis], 1.0)

@@ -8,7 +8,7 @@ the count S of n reports is binomial and ::
     a = q (1-q) / (n (p-q)**2),  b = (1 - 2q) / (n (p-q)),  c = 1/n
 
 If the same devices report again, a second quadratic is added for what they `kept` from one
-report to the next (`deniable_estimator.analyses.memoized`), where it is positive.
+report to the next (`deniable_estimator.analyses.base`), where it is positive.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from tests.estimator.numbers.crowds import distribution, estimate_tree, sample_c
 
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.base import (
+from deniable_estimator.analyses.numbers import (
     Attack,
     flooded,
     quantile_attack,

@@ -48,7 +48,7 @@ from deniable_estimator.analyses.anomalies import (
     row_figures,
 )
 from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
-from deniable_estimator.analyses.numbers.base import (
+from deniable_estimator.analyses.numbers import (
     EVEN_SPREAD,
     Attack,
     HistogramAnalysis,

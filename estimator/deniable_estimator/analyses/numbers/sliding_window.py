@@ -53,7 +53,7 @@ from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import CROWDED, Found
 from deniable_estimator.analyses.base import Counts, Items
-from deniable_estimator.analyses.numbers.base import (
+from deniable_estimator.analyses.numbers import (
     Attack,
     MeanEstimate,
     NumberAnalysis,

@@ -56,7 +56,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs import Covariance
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.statistics.counts import change_p_values
 from deniable_estimator.statistics.intervals import FloatArray, Noise

@@ -30,7 +30,7 @@ from itertools import permutations
 import numpy as np
 
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs import Covariance
 from deniable_estimator.analyses.pairs.dependence import kernel
 from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.statistics.intervals import FloatArray

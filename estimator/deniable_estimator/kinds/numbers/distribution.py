@@ -18,7 +18,7 @@ import numpy as np
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.types.number import Number
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers.base import (
+from deniable_estimator.analyses.numbers import (
     Attack,
     HistogramAnalysis,
     quantile_attack,

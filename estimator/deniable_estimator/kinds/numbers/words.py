@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers.base import HistogramAnalysis
+from deniable_estimator.analyses.numbers import HistogramAnalysis
 from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture

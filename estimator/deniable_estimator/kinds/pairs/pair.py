@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol.types.pair import Pair
 from deniable_estimator.analyses.base import Exposure, Finding
-from deniable_estimator.analyses.pairs.conditional import Conditionals, conditionals
-from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs import Conditionals, Covariance, conditionals
 from deniable_estimator.analyses.pairs.dependence import (
     Effect,
     Independence,

@@ -20,7 +20,7 @@ from deniable_estimator.kinds.formats import (
     series_cell,
     series_name,
 )
-from deniable_estimator.kinds.segments.segmented import Group, Segmented
+from deniable_estimator.kinds.segments import Group, Segmented
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import message, sentence
 
