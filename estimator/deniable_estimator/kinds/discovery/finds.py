@@ -28,8 +28,7 @@ import numpy as np
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import Finding
-from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
-from deniable_estimator.analyses.discovery.prefix_tree import LEVEL
+from deniable_estimator.analyses.discovery import LEVEL, DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.document.csv_files import Table, plain
 from deniable_estimator.forecasting.detection import deviations
