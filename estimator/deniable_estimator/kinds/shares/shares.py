@@ -158,30 +158,23 @@ class Shares(Answer):
         slow."""
         return np.argsort(-self.share, kind="stable")
 
-    @cached_property
-    def standing(self) -> NDArray[np.intp]:
-        """The places of the detected values, the largest first, without impossible ones."""
-        return self.order[(self.detected & ~self.impossible)[self.order]]
-
-    @cached_property
-    def below(self) -> NDArray[np.intp]:
-        """The indices of the values that are not distinguishable from noise, the largest first."""
-        return self.order[~(self.detected | self.impossible)[self.order]]
-
     @property
     def strange(self) -> NDArray[np.intp]:
         """The indices of the values with impossible shares, those furthest out first."""
         places = np.flatnonzero(self.impossible)
         return places[np.argsort(-np.abs(self.share[places] - 0.5), kind="stable")]
 
-    @property
+    @cached_property
     def parted(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The places of the values that stand out, with impossible ones first, and of those to fold
-        away. Where none stands out none is folded away, nor is one half of a boolean."""
-        standing = np.concatenate((self.strange, self.standing))
+        """The places of the values that stand out, the impossible and then the largest first, and
+        of those that cannot be told from noise, which are to be folded away. Where none stands out
+        none is folded away, nor is one half of a boolean."""
+        order, impossible = self.order, self.impossible[self.order]
+        detected = self.detected[order]
+        standing = np.concatenate((self.strange, order[detected & ~impossible]))
         if self.boolean or not len(standing):
-            return self.order, self.order[:0]
-        return standing, self.below
+            return order, order[:0]
+        return standing, order[~(detected | impossible)]
 
     @property
     def moved(self) -> NDArray[np.bool_]:

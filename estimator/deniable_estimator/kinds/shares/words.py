@@ -142,15 +142,11 @@ class SharesKind(Kind[Shares]):
         frame = _frame(answer, shown)
         if not shown.drawn:
             return (frame,)
-        limits = {"limit": _CHART_BARS, "noise_limit": _NOISE_BARS}
-        standing, noise, hidden = folded_chart(answer, shown, **limits)
-        parts = [each for each in (standing, noise) if each]
-        drawn = _picture(answer, shown, parts)
-        picture = replace(drawn, folded=noise, fold=values_below_noise(hidden))
-        return (replace(frame, pictures=(picture,)),)
+        parts = folded_chart(answer, shown, limit=_CHART_BARS, noise_limit=_NOISE_BARS)
+        return (replace(frame, pictures=(_picture(answer, shown, *parts),)),)
 
     def pictures(self, answer: Shares, shown: Shown, limit: int) -> tuple[Picture, ...]:
-        return (_picture(answer, shown, [bar_chart(answer, shown, limit=limit)]),)
+        return (_picture(answer, shown, bar_chart(answer, shown, limit=limit)),)
 
     def caption(self, answer: Shares, shown: Shown) -> str:
         return caption(answer, _NORMALIZED if shown.normalized else _UNBIASED)
@@ -182,8 +178,8 @@ class SharesKind(Kind[Shares]):
         return None if metric.type.name == "number" or metric.values == ("true", "false") else shown
 
 
-def _picture(answer: Shares, shown: Shown, parts: Sequence[Bars]) -> Picture:
-    """A chart, which may have two parts, with its legend."""
+def _picture(answer: Shares, shown: Shown, chart: Bars, noise: Bars | None = None) -> Picture:
+    """A chart, which may have a part that is folded away, with its legend."""
     level = f"{answer.level * 100:g}"
     legend = [
         ("bar", message("unbiased estimate")),
@@ -197,17 +193,17 @@ def _picture(answer: Shares, shown: Shown, parts: Sequence[Bars]) -> Picture:
     if answer.impossible.any():
         told = message("impossible: no honest crowd has such a share")
         legend.append(("bar impossible", told))
-    notes = []
+    parts, notes = [chart, *([noise] if noise else [])], []
     if any(each.more for each in parts) and not answer.boolean:
-        drawn = sum(len(each.rows) for each in parts)
         notes.append(
             message(
                 "The {shown} largest of {values} values.",
-                shown=drawn,
+                shown=sum(len(each.rows) for each in parts),
                 values=f"{len(answer.values):,}",
             )
         )
-    return Picture(parts[0], legend=tuple(legend), notes=tuple(notes))
+    fold = values_below_noise(len(noise.rows) + noise.more) if noise else ""
+    return Picture(chart, folded=noise, fold=fold, legend=tuple(legend), notes=tuple(notes))
 
 
 def _frame(answer: Shares, shown: Shown) -> Frame:
