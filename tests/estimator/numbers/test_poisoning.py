@@ -15,7 +15,7 @@ from deniable_estimator.analyses.numbers import (
 from deniable_estimator.analyses.numbers.hierarchical_histogram import (
     HierarchicalHistogramAnalysis,
 )
-from deniable_estimator.analyses.numbers.scores import row_shares, scores
+from deniable_estimator.analyses.numbers.scores import scores
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 
 
@@ -77,7 +77,7 @@ def test_no_edge_moves_more(make_tree):
     """The budget of the curve is the largest of all edges, for an even crowd."""
     tree = make_tree(1.0, 64)
     sides = row_pulls(scores(tree).of(np.tri(63, 64)))
-    shares = row_shares(tree)
+    shares = np.array(tree.shares, np.float64)
     for side, told in enumerate(HierarchicalHistogramAnalysis(tree).curve_attack(0.01)):
         assert told == pytest.approx(max(flooded(each, shares, 0.01) for each in sides[side]))
 
@@ -103,7 +103,7 @@ def test_attack_on_both_means(make_tree):
     tree = make_tree(1.0, 16, mean=True)
     assert tree.mean is not None
     widths = np.array([row.width for row in tree.rows])
-    sizes = np.round(960_000 * row_shares(tree) / widths).astype(int)
+    sizes = np.round(960_000 * np.array(tree.shares, np.float64) / widths).astype(int)
     rows = [
         TallyRow(int(size * width), np.full(width, size))
         for size, width in zip(sizes, widths, strict=True)

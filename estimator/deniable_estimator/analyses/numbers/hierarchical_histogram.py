@@ -67,7 +67,6 @@ from deniable_estimator.analyses.numbers.scores import (
     MEAN_SHARE,
     Scores,
     ownership,
-    row_shares,
     scores,
 )
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
@@ -183,7 +182,7 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
         tree, table = self.mechanism, scores(self.mechanism)
-        drawn, cells = rng.multinomial(counts, row_shares(tree)), self.cells(items)
+        drawn, cells = rng.multinomial(counts, np.array(tree.shares, np.float64)), self.cells(items)
         rows: list[TallyRow] = []
         for row, (level, chances) in enumerate(zip(tree.levels, table.chances, strict=True)):
             nodes = cells // (tree.cells // level.size)
@@ -260,7 +259,7 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
 
     def curve_attack(self, fakes: float) -> Attack:
         """That of a crowd spread evenly over all cells, exactly at the edge that moves most."""
-        sizes = tuple(row_shares(self.mechanism)[: self.mechanism.height].tolist())
+        sizes = tuple(map(float, self.mechanism.shares[: self.mechanism.height]))
         return _curve_attack(scores(self.mechanism), sizes, fakes)
 
     def attack(self, mean: float, fakes: float) -> Attack:
@@ -272,7 +271,7 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         if self.window is not None:
             last = [[(1 - part) * self.window.top_score]]
             up, down = (np.hstack([side, last]) for side in (up, down))
-        return worst((up, down), row_shares(self.mechanism), fakes)
+        return worst((up, down), np.array(self.mechanism.shares, np.float64), fakes)
 
     def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[Found]:
         """Those of the mean's row included. Where several rows have a figure, the least likely one
@@ -283,7 +282,7 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
             for level, row in zip(mechanism.levels, rows, strict=False)
             if row.reports >= LEAST_REPORTS
         ]
-        yield from row_figures(rows, shares=row_shares(mechanism))
+        yield from row_figures(rows, shares=np.array(mechanism.shares, np.float64))
         if tree:
             supports = [_nodes(level).places(row.cells)[: level.size] for level, row in tree]
             yield _lowest(tree, supports)

@@ -137,10 +137,6 @@ class Conditionals(NamedTuple):
     known: NDArray[np.bool_]
     """Where the condition stands out; elsewhere there are too few devices to say anything."""
 
-    def turned(self) -> Conditionals:
-        """Those of a table whose rows and columns change places."""
-        return Conditionals(self.share.T, self.std_error.T, self.low.T, self.high.T, self.known.T)
-
 
 def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Conditionals:
     """All conditionals of the columns, given the rows, at this level; `table` has shape (k1, k2).

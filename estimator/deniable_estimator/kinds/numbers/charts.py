@@ -154,7 +154,7 @@ def histogram_frame(answer: Distribution) -> Frame:
         marks = [
             f"p{100 * each.p:g}"
             for each, value in zip(answer.quantiles, answer.series.value.tolist(), strict=False)
-            if start <= value < end or (each.outside == "above" and math.isinf(end))
+            if start <= value < end
         ]
         rows.append(
             (

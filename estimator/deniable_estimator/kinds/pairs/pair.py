@@ -146,7 +146,7 @@ class PairAnswer(Answer):
     def conditionals(self) -> tuple[Conditionals, Conditionals]:
         """The shares given the first list, and given the second, both in the shape of the table."""
         first, second = self.sides
-        return first.shares, second.shares.turned()
+        return first.shares, Conditionals._make(each.T for each in second.shares)
 
     def _given(self, table: FloatArray) -> Conditionals:
         if self.covariance is None:

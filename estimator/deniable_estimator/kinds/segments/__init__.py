@@ -136,14 +136,9 @@ class Segmented(Filed):
         return found
 
     @property
-    def tested(self) -> int:
-        """How many series could be tested."""
-        return int(np.isfinite(self.p_value).sum())
-
-    @property
     def verdict(self) -> str:
         """Whether anything differs between the segments, in words."""
-        count, found = self.tested, int(self.differs.sum())
+        count, found = int(np.isfinite(self.p_value).sum()), int(self.differs.sum())
         if self.reference is None:
             return message(
                 "There are not two segments with {least} reports to compare", least=LEAST_REPORTS
@@ -280,8 +275,7 @@ def number_tests(
     it is the smallest p-value among the comparisons with the reference, for their number."""
     found, against = [], list(comparisons)
     for name in names:
-        place = [each.series.place(name) for each in answers]
-        rows = [(each.series, at) for each, at in zip(answers, place, strict=True)]
+        rows = [(each.series, each.series.place(name)) for each in answers]
         value = np.array([series.value[at] for series, at in rows])
         error = np.array([series.std_error[at] for series, at in rows])
         if not (np.isfinite(value) & np.isfinite(error) & (error > 0)).all():
