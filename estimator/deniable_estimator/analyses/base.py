@@ -41,16 +41,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.anomalies import (
-    LEAST_REPORTS,
-    Figure,
-    Found,
-    Ones,
-    bitmap_figures,
-    message_figure,
-    row_figures,
-    share_figures,
-)
+from deniable_estimator.analyses import anomalies
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
 from deniable_estimator.statistics.significance import share_p_values
@@ -179,7 +170,7 @@ class Analysis(Generic[AnyMechanism]):
         name = self.mechanism.name
         raise EstimateError(f"tallies of {name} cannot be simulated: simulate its devices")
 
-    def ones(self) -> Ones | None:
+    def ones(self) -> anomalies.Ones | None:
         """How many ones honest bitmaps hold; None where reports are no bitmaps."""
         return None
 
@@ -188,30 +179,30 @@ class Analysis(Generic[AnyMechanism]):
         its reports, whatever the crowd; None where that says nothing about fakes."""
         return None
 
-    def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[Found]:
+    def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[anomalies.Found]:
         """Whether rows with LEAST_REPORTS reports in all can be the sums of honest ones;
         `repeats` is how often devices reported from the same memo (`Participation.repeats`)."""
         if (ones := self.ones()) is not None:
-            yield from bitmap_figures(rows, ones, repeats)
-        yield from row_figures(rows, repeats)
+            yield from anomalies.bitmap_figures(rows, ones, repeats)
+        yield from anomalies.row_figures(rows, repeats)
         if (commonest := self.commonest()) is not None:
-            yield message_figure(rows, commonest)
+            yield anomalies.message_figure(rows, commonest)
 
     def figures(
         self,
         tallies: Sequence[Tally],
         repeats: Sequence[float],
-        of_shares: Iterable[tuple[Found, ...]] | None = None,
-    ) -> list[tuple[Figure, ...]]:
+        of_shares: Iterable[tuple[anomalies.Found, ...]] | None = None,
+    ) -> list[tuple[anomalies.Figure, ...]]:
         """All tests that are possible for each of T tallies of one scheme: those of the shares of
         values, if any were asked for, and those of its rows."""
         each = zip(tallies, repeats, of_shares or [()] * len(tallies), strict=True)
         return [
             tuple(
-                Figure(name, tally.scheme, *numbers)
+                anomalies.Figure(name, tally.scheme, *numbers)
                 for name, *numbers in (*tested, *self.tests(tally.rows, times))
             )
-            if tally.reports >= LEAST_REPORTS
+            if tally.reports >= anomalies.LEAST_REPORTS
             else ()
             for tally, times, tested in each
         ]
@@ -289,12 +280,12 @@ class OracleAnalysis(Analysis[AnyOracle]):
         honest = np.clip(share, 0.0, 1.0)
         return Exposure(weight * (most - honest), weight * (honest - least))
 
-    def share_tests(self, share: FloatArray, noise: Noise) -> Iterable[tuple[Found, ...]]:
+    def share_tests(self, share: FloatArray, noise: Noise) -> Iterable[tuple[anomalies.Found, ...]]:
         """What shares of T tallies, shape (T, d), say of whether these are sums of honest
         reports."""
         if not self.tests_shares or not share.size:
             return [()] * len(share)
-        return share_figures(share, noise, self.lift, self.together())
+        return anomalies.share_figures(share, noise, self.lift, self.together())
 
     def together(self) -> float:
         """By how much values that move together inflate the variance of a count of values."""
