@@ -120,8 +120,7 @@ def far_scores(share: FloatArray, noise: Noise, slack: float) -> FloatArray:
     at_one = np.sqrt(noise.at(np.ones(1)))
     with np.errstate(divide="ignore", invalid="ignore"):
         above = (share - slack - noise.step / 2 - 1) / at_one
-    scores: FloatArray = np.fmax(below, above)
-    return scores
+    return np.fmax(below, above)
 
 
 def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:

@@ -72,8 +72,7 @@ def _centred(filters: FloatArray, weights: FloatArray) -> FloatArray:
 
 def _information(centred: FloatArray, weights: FloatArray) -> FloatArray:
     scaled = centred * np.sqrt(weights)[:, None]
-    information: FloatArray = scaled.T @ scaled
-    return information
+    return scaled.T @ scaled
 
 
 def _solve(

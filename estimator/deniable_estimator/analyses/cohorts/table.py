@@ -261,5 +261,4 @@ class CohortTable:
             limit = self.limit * step
             for node, weight in _NORMAL:
                 means[at] += weight * np.clip(seen + more * node, -limit, limit).mean()
-        lifted: FloatArray = np.interp(scale, steps, means)
-        return lifted
+        return np.interp(scale, steps, means)

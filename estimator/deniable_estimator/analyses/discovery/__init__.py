@@ -260,8 +260,7 @@ class DecodedRows:
 def variance(share: FloatArray, reports: float, p: float, q: float) -> FloatArray:
     """The variance of shares estimated from so many reports, at those shares."""
     rate = np.clip(q + np.maximum(share, 0.0) * (p - q), 1e-9, 1 - 1e-9)
-    found: FloatArray = rate * (1 - rate) / (reports * (p - q) ** 2)
-    return found
+    return rate * (1 - rate) / (reports * (p - q) ** 2)
 
 
 def _agrees(seen: Supported, rate: float) -> bool:

@@ -111,13 +111,12 @@ class Covariance:
         """The covariance of a table of sums of cells, shape (d', d'); `sizes` says how many cells
         each sum has, both of shape (d',)."""
         cross = np.outer(sizes, table)
-        found: FloatArray = (
+        return (
             np.diag(self.own * sizes + (self.own_share + self.kept) * table)
             + self.all * np.outer(sizes, sizes)
             + self.all_share * (cross + cross.T)
             - (self.square + self.kept) * np.outer(table, table)
         )
-        return found
 
 
 LEAST_ERRORS = 3.0

@@ -61,8 +61,7 @@ class Fake:
 
     def table(self, cells: FloatArray) -> FloatArray:
         """What fakes alone would show that all send these cells, a table of 0 and 1."""
-        found: FloatArray = self.outside + (self.inside - self.outside) * cells
-        return found
+        return self.outside + (self.inside - self.outside) * cells
 
 
 def moved(table: FloatArray, fake: Fake, fakes: float) -> tuple[FloatArray, FloatArray]:

@@ -113,14 +113,12 @@ class Shares(Answer):
     @property
     def gain(self) -> FloatArray:
         """The most that so many fake devices add to each share."""
-        gain: FloatArray = self.fakes * self.exposure.gain
-        return gain
+        return self.fakes * self.exposure.gain
 
     @property
     def loss(self) -> FloatArray:
         """The most that so many fake devices take from each share."""
-        loss: FloatArray = self.fakes * self.exposure.loss
-        return loss
+        return self.fakes * self.exposure.loss
 
     @property
     def budget(self) -> float:
@@ -131,8 +129,7 @@ class Shares(Answer):
     @property
     def detected(self) -> NDArray[np.bool_]:
         """Which values are detected, by the adjusted p-values."""
-        detected: NDArray[np.bool_] = self.p_adjusted <= 1 - self.level
-        return detected
+        return self.p_adjusted <= 1 - self.level
 
     @cached_property
     def impossible(self) -> NDArray[np.bool_]:
@@ -146,11 +143,10 @@ class Shares(Answer):
         slack = 0.0 if self.complete else _COLLISIONS
         scores = far_scores(self.share, self.noise, slack)
         family = int(np.isfinite(self.share).sum())
-        found: NDArray[np.bool_] = beyond & (
+        return beyond & (
             # From below, as a level may be so small that 1 minus it is 1.
             scores > -NormalDist().inv_cdf(max(self.alarm_level / family, 5e-324))
         )
-        return found
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -179,8 +175,7 @@ class Shares(Answer):
     @property
     def moved(self) -> NDArray[np.bool_]:
         """Which values normalization has moved by more than their standard error."""
-        moved: NDArray[np.bool_] = np.abs(self.normalized - self.share) > self.std_error
-        return moved
+        return np.abs(self.normalized - self.share) > self.std_error
 
     def numbers(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
         """`adjustment`, `complete`, and `values`: a list with one object for each value, with
