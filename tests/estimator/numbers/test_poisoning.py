@@ -7,9 +7,7 @@ from tests.estimator.numbers.crowds import distribution, estimate_tree, sample_c
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers import (
-    Attack,
     flooded,
-    quantile_attack,
     row_pulls,
 )
 from deniable_estimator.analyses.numbers.hierarchical_histogram import (
@@ -88,13 +86,12 @@ def test_attack_on_a_quantile(make_tree):
     rng = np.random.default_rng(3)
     rows = sample_crowd(tree, np.full(64, 1 / 64), 400_000, rng)
     found = distribution(tree, rows)
-    attack = Attack(0.05, 0.05)
-    low, high = quantile_attack(found, attack, 0.5)
+    low, high = found.reach(0.5, 0.05, 0.05)
     assert low == pytest.approx(tree.range.position(0.45), abs=TOP / 60)
     assert high == pytest.approx(tree.range.position(0.55), abs=TOP / 60)
-    assert quantile_attack(found, attack, 0.02)[0] is None
-    assert quantile_attack(found, attack, 0.98)[1] is None
-    assert quantile_attack(found, Attack(0.0, 0.0), 0.5)[0] is not None
+    assert found.reach(0.02, 0.05, 0.05)[0] is None
+    assert found.reach(0.98, 0.05, 0.05)[1] is None
+    assert found.reach(0.5, 0.0, 0.0)[0] is not None
 
 
 def test_attack_on_both_means(make_tree):

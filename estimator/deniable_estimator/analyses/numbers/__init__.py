@@ -28,9 +28,6 @@ which is concave in each k_l, so the best k fakes are spread like water: with la
 the k_l sum to k,  k_l = max(0, sqrt(g_l n_l / lambda) - n_l). Few fakes are all in the row of the
 largest g_l / n_l, the last one to the first: rows are not drawn for them. They could change the
 weights of rows only by making a row too small, and nobody can take reports away.
-
-**Quantile**: if F rises by at most G at every edge and falls by at most H, the quantile p comes to
-lie between where the curve reaches p - G and where it reaches p + H.
 """
 
 from __future__ import annotations
@@ -219,23 +216,6 @@ def most_spread(mean: float, error: float) -> float:
 def worst(pulls: tuple[FloatArray, FloatArray], shares: FloatArray, fakes: float) -> Attack:
     """That of the question that fakes move most, up and down, by its g_l, shape (f, h) each."""
     return Attack(*(max(flooded(each, shares, fakes) for each in side) for side in pulls))
-
-
-def quantile_attack(
-    found: DistributionEstimate, attack: Attack, p: float
-) -> tuple[float | None, float | None]:
-    """Between which positions fakes could put quantile p; None for outside of the range.
-
-    Args:
-        attack: on the curve, as by `HistogramAnalysis.curve_attack`.
-    """
-    curve, edges = found.curve, found.edges
-    low = int((curve < p - attack.gain).sum())
-    high = int((curve < p + attack.loss).sum())
-    return (
-        float(edges[low - 1]) if low else None,
-        float(edges[high]) if high < len(edges) else None,
-    )
 
 
 def row_pulls(scored: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:

@@ -152,6 +152,17 @@ class DistributionEstimate:
         high = int(self.edges[hi - 1]) if hi < self.cells else None
         return Quantile(p, self._point(p), low, high)
 
+    def reach(self, p: float, gain: float, loss: float) -> tuple[float | None, float | None]:
+        """Between which positions fakes could put quantile p; None for outside of the range. If F
+        rises by at most `gain` at every edge and falls by at most `loss`, that is between where the
+        curve reaches p - gain and where it reaches p + loss."""
+        low = int((self.curve < p - gain).sum())
+        high = int((self.curve < p + loss).sum())
+        return (
+            float(self.edges[low - 1]) if low else None,
+            float(self.edges[high]) if high < len(self.edges) else None,
+        )
+
     def share(self, start: int | None, end: int | None) -> RangeShare:
         """The share of numbers from position `start` up to, but not at, position `end`.
 

@@ -54,10 +54,10 @@ class Fake:
     """How much more a report counts than the average one, where several schemes are averaged."""
 
     @classmethod
-    def of(cls, mechanism: SubsetSelection, rate: float = 1.0) -> Fake:
+    def of(cls, mechanism: SubsetSelection) -> Fake:
         """Of one scheme."""
         rise = mechanism.p - mechanism.q
-        return cls(float((1 - mechanism.q) / rise), float(-mechanism.q / rise), mechanism.k, rate)
+        return cls(float((1 - mechanism.q) / rise), float(-mechanism.q / rise), mechanism.k)
 
     def table(self, cells: FloatArray) -> FloatArray:
         """What fakes alone would show that all send these cells, a table of 0 and 1."""

@@ -21,7 +21,6 @@ from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers import (
     Attack,
     HistogramAnalysis,
-    quantile_attack,
 )
 from deniable_estimator.analyses.numbers.cell_sums import combine_sums, sum_weights
 from deniable_estimator.analyses.numbers.distribution import (
@@ -147,8 +146,7 @@ class Distribution(Mean):
         """Between which numbers so many fakes could put quantile p; infinite for outside of the
         range."""
         part = self.fakes / FAKES
-        moved = Attack(self.attack.gain * part, self.attack.loss * part)
-        low, high = quantile_attack(self.found, moved, p)
+        low, high = self.found.reach(p, self.attack.gain * part, self.attack.loss * part)
         return (
             -math.inf if low is None else self.range.value(low),
             math.inf if high is None else self.range.value(high),
