@@ -134,6 +134,10 @@ def test_small_tallies_are_not_judged(make_tree, make_window):
         (HierarchicalHistogramAnalysis(tree), tuple(rows)),
     ):
         assert analysis.figures([Tally("m", "f" * 12, ("2026-01-01",), some)], [1.0]) == [()]
+    both = make_tree(1.0, 64, True)
+    rows = sample_rows(both, np.array([TOP]), np.array([2 * LEAST_REPORTS]), rng)
+    assert rows[-1].reports < LEAST_REPORTS
+    assert {name for name, *_ in _tree(both, rows)} <= {"rows", "lowest", "low", "repeated"}
 
 
 @pytest.mark.parametrize(
