@@ -256,7 +256,7 @@ class DistributionEstimate:
     def _point(self, p: float) -> float:
         at = int((self.curve < p).sum())
         if at in (0, self.cells - 1):
-            return float(self.edges[at and -1])
+            return float(self.edges[-1 if at else 0])
         start, end = float(self.edges[at - 1]), float(self.edges[at])
         low, high = self.curve[at - 1], self.curve[at]
         return start + (end - start) * float((p - low) / (high - low))
