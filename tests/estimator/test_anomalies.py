@@ -10,10 +10,7 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.anomalies import (
-    Figure,
-    Verdict,
-)
+from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.intervals import Noise
 
@@ -21,8 +18,8 @@ from deniable_estimator.statistics.intervals import Noise
 def figures_of(tally, mechanism, share, noise, repeats=1.0):
     """The figures of a tally of this mechanism."""
     analysis, noise = oracle_analysis(mechanism), noise.turned(np.atleast_2d)
-    (found,) = analysis.figures([tally], [repeats], analysis.share_tests(share[np.newaxis], noise))
-    return found
+    shares = analysis.share_tests(share[np.newaxis], noise)
+    return analysis.figures([tally], [repeats], shares)[0]
 
 
 @pytest.mark.parametrize("counts", [(900, 1100), (950, 1000, 1050), (500, 540, 480, 470, 510)])
