@@ -24,8 +24,7 @@ import numpy as np
 from common.tables import Measured, Table, run
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.pairs.conditional import conditionals
-from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs import Covariance, conditionals
 from deniable_estimator.analyses.pairs.dependence import effect, independence, residuals, shrunken
 from deniable_estimator.kinds.pairs.plan import power_of, strongest_effect
 from deniable_estimator.planning.population import pair_shares, zipf_shares

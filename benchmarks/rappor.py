@@ -24,7 +24,7 @@ from scipy.stats import norm
 
 from common.tables import Measured, Table, run
 from deniable_estimator.analyses.cohorts.decoder import decode
-from deniable_estimator.analyses.cohorts.design import Design
+from deniable_estimator.analyses.cohorts.table import Design
 
 COHORTS, BITS, HASHES = 64, 128, 2
 P01, P11 = 0.5625, 0.6875

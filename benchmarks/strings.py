@@ -27,7 +27,7 @@ from deniable.protocol.mechanisms.hashed import CountMeanSketch, HadamardCountMe
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree, head
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of, sample_tally
-from deniable_estimator.analyses.discovery.prefix_tree import LEVEL
+from deniable_estimator.analyses.discovery import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, shipped_prior
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.discovery.finds import find_strings

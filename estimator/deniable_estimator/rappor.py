@@ -33,7 +33,7 @@ from deniable.protocol.errors import ValueListError
 from deniable.tools.command_line import command
 from deniable_collector.options import Function
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
-from deniable_estimator.analyses.cohorts.design import Design
+from deniable_estimator.analyses.cohorts.table import Design
 from deniable_estimator.document.csv_files import csv_rows, csv_text, plain, records, utf8_text
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
 from deniable_estimator.document.terminal import MOST_ROWS

@@ -10,20 +10,16 @@ from deniable.protocol.mechanisms.hashed import CountMeanSketch
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.anomalies import (
-    Figure,
-    Verdict,
-    figures,
-)
+from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.intervals import Noise
 
 
 def figures_of(tally, mechanism, share, noise, repeats=1.0):
     """The figures of a tally of this mechanism."""
-    noise = noise.turned(np.atleast_2d)
-    (found,) = figures([tally], oracle_analysis(mechanism), [repeats], (share[np.newaxis], noise))
-    return found
+    analysis, noise = oracle_analysis(mechanism), noise.turned(np.atleast_2d)
+    shares = analysis.share_tests(share[np.newaxis], noise)
+    return analysis.figures([tally], [repeats], shares)[0]
 
 
 @pytest.mark.parametrize("counts", [(900, 1100), (950, 1000, 1050), (500, 540, 480, 470, 510)])

@@ -19,12 +19,11 @@ from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses import cohorts, oracle_analysis, sample_tally
 from deniable_estimator.analyses.cohorts import decoder
 from deniable_estimator.analyses.cohorts.decoder import decode
-from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.analyses.cohorts.fit import (
     joint_fit,
     singly,
 )
-from deniable_estimator.analyses.cohorts.table import CohortTable
+from deniable_estimator.analyses.cohorts.table import CohortTable, Design
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.significance import adjust_p

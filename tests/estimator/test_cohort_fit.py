@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from deniable_estimator.analyses.cohorts import fit as fit_module
-from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.analyses.cohorts.fit import (
     covariance,
     joint_fit,
     scores,
     singly,
 )
-from deniable_estimator.analyses.cohorts.table import CohortTable
+from deniable_estimator.analyses.cohorts.table import CohortTable, Design
 
 COHORTS, COLUMNS, HASHES = 6, 10, 2
 P01, P11 = 0.2, 0.7

@@ -18,7 +18,7 @@ from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelectio
 from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import analysis_of, oracle_analysis
 from deniable_estimator.analyses.base import OracleAnalysis
-from deniable_estimator.analyses.memoized import report_weight
+from deniable_estimator.analyses.cohorts import report_weight
 from deniable_estimator.statistics.intervals import Noise, debias
 
 SHARES = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)]

@@ -24,14 +24,13 @@ Scand. J. Statist. 1979).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.base import Analysis, Ones, OracleAnalysis
+from deniable_collector.tally import TallyRow
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.significance import low_scores
@@ -110,18 +109,11 @@ class Figure(NamedTuple):
     """The p-value, valid for every distribution of honest devices over the values."""
     p_adjusted: float = math.nan
     """The p-value adjusted for all figures of the verdict."""
-    value: str | None = None
-    """The value that the figure is about, if any."""
 
     @property
     def text(self) -> str:
         """What the alarm says, as half a sentence."""
-        return message(
-            SENTENCES[self.name],
-            observed=self.observed,
-            expected=self.expected,
-            value=self.value,
-        )
+        return message(SENTENCES[self.name], observed=self.observed, expected=self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +131,7 @@ class Verdict:
         for rank, each in enumerate(order):
             least = max(least, min(1.0, (len(found) - rank) * found[each].p_value))
             adjusted[each] = least
-        return cls(
-            tuple(Figure(*each[:5], p, each.value) for each, p in zip(found, adjusted, strict=True))
-        )
+        return cls(tuple(Figure(*each[:5], p) for each, p in zip(found, adjusted, strict=True)))
 
     def alarms(self, level: float = ALARM_LEVEL) -> tuple[Figure, ...]:
         """The figures that raise an alarm at this level, the clearest first."""
@@ -157,62 +147,35 @@ class Verdict:
         }
 
 
-def figures(
-    tallies: Sequence[Tally],
-    analysis: Analysis[Any],
-    repeats: Sequence[float],
-    shares: tuple[FloatArray, Noise] | None = None,
-) -> list[tuple[Figure, ...]]:
-    """All tests that are possible for each of T tallies of one scheme.
-
-    Args:
-        repeats: how often devices reported from the same memo (`Participation.repeats`).
-        shares: those of the values that were asked for, shape (T, d), if any were.
-    """
-    tested: Iterable[tuple[Found, ...]] = [()] * len(tallies)
-    if shares is not None and isinstance(analysis, OracleAnalysis):
-        tested = _shares(analysis, *shares)
-    ones, commonest = analysis.ones(), analysis.commonest()
-    found: list[tuple[Figure, ...]] = []
-    for tally, of_shares, each in zip(tallies, tested, repeats, strict=True):
-        if tally.reports < LEAST_REPORTS:
-            found.append(())
-            continue
-        tests = (
-            *of_shares,
-            *_bitmaps(tally, ones, each),
-            *row_figures(tally.rows, each),
-            *message_figure(tally.rows, commonest),
-        )
-        found.append(of_scheme(tally.scheme, tests))
-    return found
-
-
 Found: TypeAlias = tuple[str, float, float, float]
 """(name, observed, expected, p-value)."""
 
 
-def of_scheme(scheme: str, tests: Iterable[Found]) -> tuple[Figure, ...]:
-    """The figures of a tally of this scheme."""
-    return tuple(
-        Figure(name, scheme, observed, expected, p_value)
-        for name, observed, expected, p_value in tests
-    )
+class Ones(NamedTuple):
+    """What is known of the ones in the bitmap of an honest report, whatever its value."""
+
+    width: int
+    """Bits of the bitmap."""
+    p11: float
+    """How often a bit is 1 that the value sets."""
+    p01: float
+    """How often a bit is 1 that the value does not set."""
+    hashes: float = 1.0
+    """Bits that a value sets."""
+    fewer: float = 0.0
+    """By how many bits less a value may set on average over the rows, because its hashes meet."""
 
 
-def _shares(
-    analysis: OracleAnalysis[Any], share: FloatArray, noise: Noise
+def share_figures(
+    share: FloatArray, noise: Noise, lift: float, together: float
 ) -> Iterator[tuple[Found, ...]]:
-    """The lower tail of the shares of each tally."""
-    if not analysis.tests_shares or not share.size:
-        yield from ((),) * len(share)
-        return
-    together = analysis.together()
+    """The lower tail of the shares of each of T tallies, shape (T, d); `lift` and `together` are
+    those of `OracleAnalysis`."""
     known = np.isfinite(share) & np.isfinite(noise.a)
     # Of rows without reports these are no numbers.
     with np.errstate(divide="ignore", invalid="ignore"):
         skewness = np.where(known, np.abs(noise.skewness), 0.0).max(axis=1)
-        scores = np.where(known, low_scores(share + analysis.lift, noise), np.inf)
+        scores = np.where(known, low_scores(share + lift, noise), np.inf)
     columns = (
         known.sum(axis=1),
         skewness,
@@ -239,13 +202,11 @@ def low_figure(count: int, size: int, together: float = 1.0) -> Found:
     return "low", float(count), _LOW * size, tail
 
 
-def _bitmaps(tally: Tally, ones: Ones | None, repeats: float) -> Iterator[Found]:
+def bitmap_figures(rows: Sequence[TallyRow], ones: Ones, repeats: float) -> Iterator[Found]:
     """The ones in bitmaps, in all and row by row."""
-    if ones is None:
-        return
     width, p11, p01, hashes, fewer = ones
-    reports = np.array([row.reports for row in tally.rows], np.float64)
-    counted = np.array([int(row.cells.sum()) for row in tally.rows], np.float64)
+    reports = np.array([row.reports for row in rows], np.float64)
+    counted = np.array([int(row.cells.sum()) for row in rows], np.float64)
     most = hashes * p11 + (width - hashes) * p01
     least = most - fewer * hashes * (p11 - p01)
     each = repeats * (hashes * p11 * (1 - p11) + (width - hashes) * p01 * (1 - p01))
@@ -278,13 +239,9 @@ def row_figures(
     yield "rows", statistic, count - 1.0, chi_square_tail(statistic, count - 1)
 
 
-def message_figure(
-    rows: Sequence[TallyRow], most: float | Sequence[float] | None
-) -> Iterator[Found]:
+def message_figure(rows: Sequence[TallyRow], most: float | Sequence[float]) -> Found:
     """The most frequent message, of mechanisms that have many; `most` is the most that it can be
     expected to be sent, as a part of its row's reports, in all rows or in each."""
-    if most is None:
-        return
     p_value, observed, expected = 1.0, 0.0, 0.0
     cells = 0
     for row, part in zip(rows, np.broadcast_to(most, len(rows)).tolist(), strict=True):
@@ -293,4 +250,4 @@ def message_figure(
         tail = poisson_tail(top, mean)
         if tail <= p_value:
             p_value, observed, expected = tail, float(top), mean
-    yield "repeated", observed, expected, min(1.0, cells * p_value)
+    return "repeated", observed, expected, min(1.0, cells * p_value)

@@ -15,11 +15,23 @@ value (Cao, Jia and Gong, USENIX Security 2021), its estimate rises by ::
 where a is how many of the targets one report can support. If none supports it, the
 estimate falls by b [f - B] with B = -q / (p - q). Small epsilons have p near q, so a large A.
 Filters of RAPPOR are decoded by a regression: see `deniable_estimator.analyses.cohorts`.
+
+**What devices keep** from one report to the next are their values, and memos if any. A mechanism
+with memos has two rounds. The noise of the fresh one averages out over windows; the noise of the
+permanent one does not, and neither does the choice of devices. With the `repeats` of
+`deniable_estimator.statistics.participation`, the variance of the average is largest if every
+device keeps its value, and then ::
+
+    Var = [V + (repeats - 1) V1] / n,   V = r (1-r) / (p-q)**2,  V1 = m (1-m) / (p1-q1)**2
+
+where V is the variance of one report and V1 the variance of what is kept (m = q1 + f (p1-q1) is
+how often a memo supports a value of share f): the law of total variance, device by device.
+Without memos the value itself is kept: p1 = 1, q1 = 0, V1 = f (1-f).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
@@ -29,6 +41,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses import anomalies
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
 from deniable_estimator.statistics.significance import share_p_values
@@ -110,21 +123,6 @@ class Exposure(NamedTuple):
         return cls(*np.max(moves, axis=0))
 
 
-class Ones(NamedTuple):
-    """What is known of the ones in the bitmap of an honest report, whatever its value."""
-
-    width: int
-    """Bits of the bitmap."""
-    p11: float
-    """How often a bit is 1 that the value sets."""
-    p01: float
-    """How often a bit is 1 that the value does not set."""
-    hashes: float = 1.0
-    """Bits that a value sets."""
-    fewer: float = 0.0
-    """By how many bits less a value may set on average over the rows, because its hashes meet."""
-
-
 class Analysis(Generic[AnyMechanism]):
     """What a tally of one mechanism says."""
 
@@ -172,7 +170,7 @@ class Analysis(Generic[AnyMechanism]):
         name = self.mechanism.name
         raise EstimateError(f"tallies of {name} cannot be simulated: simulate its devices")
 
-    def ones(self) -> Ones | None:
+    def ones(self) -> anomalies.Ones | None:
         """How many ones honest bitmaps hold; None where reports are no bitmaps."""
         return None
 
@@ -180,6 +178,34 @@ class Analysis(Generic[AnyMechanism]):
         """The most that a row's most frequent message can be expected to be sent, as a part of
         its reports, whatever the crowd; None where that says nothing about fakes."""
         return None
+
+    def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[anomalies.Found]:
+        """Whether rows with LEAST_REPORTS reports in all can be the sums of honest ones;
+        `repeats` is how often devices reported from the same memo (`Participation.repeats`)."""
+        if (ones := self.ones()) is not None:
+            yield from anomalies.bitmap_figures(rows, ones, repeats)
+        yield from anomalies.row_figures(rows, repeats)
+        if (commonest := self.commonest()) is not None:
+            yield anomalies.message_figure(rows, commonest)
+
+    def figures(
+        self,
+        tallies: Sequence[Tally],
+        repeats: Sequence[float],
+        of_shares: Iterable[tuple[anomalies.Found, ...]] | None = None,
+    ) -> list[tuple[anomalies.Figure, ...]]:
+        """All tests that are possible for each of T tallies of one scheme: those of the shares of
+        values, if any were asked for, and those of its rows."""
+        each = zip(tallies, repeats, of_shares or [()] * len(tallies), strict=True)
+        return [
+            tuple(
+                anomalies.Figure(name, tally.scheme, *numbers)
+                for name, *numbers in (*tested, *self.tests(tally.rows, times))
+            )
+            if tally.reports >= anomalies.LEAST_REPORTS
+            else ()
+            for tally, times, tested in each
+        ]
 
 
 class OracleAnalysis(Analysis[AnyOracle]):
@@ -223,7 +249,7 @@ class OracleAnalysis(Analysis[AnyOracle]):
 
     def kept_noise(self, reports: Sequence[int], repeats: Sequence[float]) -> Noise | None:
         """What repeated reports of the same devices add to the noise of each value's share (see
-        `deniable_estimator.analyses.memoized`), of T tallies in arrays of shape (T, 1). None where
+        the docstring of this module), of T tallies in arrays of shape (T, 1). None where
         no device reported twice."""
         n = np.array(reports, np.int64)[:, np.newaxis]
         times = np.where(n > 0, np.array(repeats)[:, np.newaxis], 1.0)
@@ -253,6 +279,13 @@ class OracleAnalysis(Analysis[AnyOracle]):
         most, least = map(float, self.pull(targets))
         honest = np.clip(share, 0.0, 1.0)
         return Exposure(weight * (most - honest), weight * (honest - least))
+
+    def share_tests(self, share: FloatArray, noise: Noise) -> Iterable[tuple[anomalies.Found, ...]]:
+        """What shares of T tallies, shape (T, d), say of whether these are sums of honest
+        reports."""
+        if not self.tests_shares or not share.size:
+            return [()] * len(share)
+        return anomalies.share_figures(share, noise, self.lift, self.together())
 
     def together(self) -> float:
         """By how much values that move together inflate the variance of a count of values."""

@@ -36,11 +36,11 @@ from deniable.protocol.mechanisms.hashed import (
     HashedProjectiveGeometry,
 )
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.anomalies import Found
 from deniable_estimator.analyses.base import (
     Counts,
     Items,
     OneRowAnalysis,
-    Ones,
     OracleAnalysis,
     Support,
     sample_each_row,
@@ -114,11 +114,8 @@ class HashedAnalysis(OracleAnalysis[AnyHashed]):
             counts += channel.places(row.cells)[places]
         return Support(counts, tally.reports)
 
-    def ones(self) -> Ones | None:
-        return self.channel.ones()
-
-    def commonest(self) -> float | None:
-        return self.channel.commonest()
+    def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[Found]:
+        return self.channel.tests(rows, repeats)
 
     def together(self) -> float:
         return self.channel.together()

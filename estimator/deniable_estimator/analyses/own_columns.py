@@ -23,17 +23,19 @@ all other columns.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
 
+from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.compatible import UnaryEncoding
-from deniable.protocol.mechanisms.rappor import BasicRappor
+from deniable.protocol.mechanisms.rappor import BasicRappor, Rounds
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis, Ones
-from deniable_estimator.analyses.memoized import alternating_bits, flipped, log_sum
+from deniable_estimator.analyses.anomalies import Ones
+from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
 
 AnySubsets = TypeVar("AnySubsets", SubsetSelection, MemoizedSubsetSelection)
 
@@ -151,3 +153,49 @@ class BasicRapporAnalysis(UnaryEncodingAnalysis[BasicRappor]):
 
     def alternation_loss(self, reports: int) -> float:
         return alternating_bits(self.mechanism.rounds, self.mechanism.size, 1, 1, reports // 2)
+
+
+def flipped(rounds: Rounds) -> tuple[Fraction, Fraction]:
+    """How often the permanent round of RAPPOR leaves a bit that is 1, and one that is 0, as a
+    1."""
+    turned = Fraction(rounds.f, 2 * ONE)
+    return 1 - turned, turned
+
+
+def alternating_bits(rounds: Rounds, size: int, lost: int, gained: int, half: int) -> float:
+    """Each bit is 1 in all odd reports and 0 in all even ones, or the other way round.
+
+    Of the bits, so many are lost and gained by going from one value to the other; the others are 0
+    under both. They have independent noise, so their losses add up.
+    """
+    flipped = rounds.f / (2 * ONE)
+    one = {0: math.log(rounds.p / ONE), 1: math.log(rounds.q / ONE)}
+    zero = {0: math.log1p(-rounds.p / ONE), 1: math.log1p(-rounds.q / ONE)}
+
+    def said(bit: int, *outcomes: dict[int, float]) -> float:
+        """ln of the chance that `half` reports of one memo of a bit say each of the outcomes."""
+        return log_sum(
+            *(
+                (
+                    1 - flipped if memo == bit else flipped,
+                    half * sum(each[memo] for each in outcomes),
+                )
+                for memo in (0, 1)
+            )
+        )
+
+    def loss(first: int, second: int) -> float:
+        stays = said(first, one, zero)
+        return max(
+            said(first, one) + said(second, zero) - stays,
+            said(first, zero) + said(second, one) - stays,
+        )
+
+    return lost * loss(1, 0) + gained * loss(0, 1) + (size - lost - gained) * loss(0, 0)
+
+
+def log_sum(*terms: tuple[float, float]) -> float:
+    """ln of the sum of weight * e**exponent; a weight of 0 adds nothing."""
+    live: Sequence[tuple[float, float]] = [each for each in terms if each[0] > 0]
+    top = max(exponent for _, exponent in live)
+    return top + math.log(sum(weight * math.exp(exponent - top) for weight, exponent in live))

@@ -173,10 +173,6 @@ def space_support(cells: Counts, order: int, dimension: int) -> Counts:
                 most=MAX_REPORTS,
             )
         )
-    return _support(cells, order, dimension)
-
-
-def _support(cells: Counts, order: int, dimension: int) -> Counts:
     if dimension == 1:
         return np.zeros(1, np.int64)  # the only point is not orthogonal to itself
     leading = order ** (dimension - 1)
@@ -185,7 +181,7 @@ def _support(cells: Counts, order: int, dimension: int) -> Counts:
     spectrum = _half_transform(cells[:leading], order, dimension - 1)
     support = np.empty_like(cells)
     support[0] = rest.sum()
-    support[leading:] = _support(rest, order, dimension - 1)
+    support[leading:] = space_support(rest, order, dimension - 1)
     for first, multiples in _steps(order, dimension - 1):
         sums = _sums(spectrum[multiples[:, :half]], order)
         lower = support[leading + first : leading + first + len(multiples)]

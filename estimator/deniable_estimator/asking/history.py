@@ -33,15 +33,13 @@ import numpy as np
 from deniable import Registry, Scheme
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
-from deniable_estimator.analyses import analysis_of, oracle_analysis
+from deniable_estimator.analyses import analysis_of, asked_values, oracle_analysis
 from deniable_estimator.analyses.anomalies import (
     ALARM_LEVEL,
     LEAST_REPORTS,
     Figure,
     Verdict,
-    figures,
 )
-from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.asking.fetch import Question, Selection, select
 from deniable_estimator.asking.query import Days, Query, find_metric
 from deniable_estimator.asking.reader import Reader
@@ -100,7 +98,7 @@ def _look(label: str, question: Question) -> Look:
         figure
         for part in parts
         if isinstance(mechanism := part.scheme.mechanism, (FrequencyOracle, PrefixTree))
-        for figure in figures([part.tally], analysis_of(mechanism), [1.0])[0]
+        for figure in analysis_of(mechanism).figures([part.tally], [1.0])[0]
     ]
     none = np.zeros(0)
     scheme = parts[0].tally.scheme if parts else ""
@@ -148,7 +146,7 @@ def _together(labels: Sequence[str], parts: Sequence[Part]) -> list[Look]:
     values, items = asked_values(scheme)
     _, share, noise = analysis.shares(tallies, items)
     variance = noise.at(share)
-    seen = figures(tallies, analysis, [1.0] * len(tallies), (share, noise))
+    seen = analysis.figures(tallies, [1.0] * len(tallies), analysis.share_tests(share, noise))
     return [
         Look(
             label,

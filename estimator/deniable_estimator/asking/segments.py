@@ -32,7 +32,7 @@ from deniable_estimator.forecasting.detection import LARGE_SHARE, reports_to_det
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
-from deniable_estimator.kinds.segments.segmented import Group, Segmented, name_of
+from deniable_estimator.kinds.segments import Group, Segmented, name_of
 from deniable_estimator.messages import counted, message
 
 _ENOUGH_FOR_MEAN = 400

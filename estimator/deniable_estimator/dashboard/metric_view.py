@@ -25,7 +25,7 @@ from deniable_estimator.dashboard.ranges import RangeError, day_at
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.discovery.finds import Finds
-from deniable_estimator.kinds.segments.segmented import Segmented
+from deniable_estimator.kinds.segments import Segmented
 from deniable_estimator.messages import isolated, message
 from deniable_estimator.statistics.significance import Adjustment
 

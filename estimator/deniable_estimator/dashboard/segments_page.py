@@ -37,7 +37,7 @@ from deniable_estimator.dashboard.timeline import (
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import ChangeTest
 from deniable_estimator.kinds.formats import series_name
-from deniable_estimator.kinds.segments.segmented import Segmented, shown_series
+from deniable_estimator.kinds.segments import Segmented, shown_series
 from deniable_estimator.kinds.segments.words import finding, leading_series, segment_frames
 from deniable_estimator.messages import counted, isolated, message
 

@@ -28,7 +28,7 @@ from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.formats import estimate, series_name, window
 from deniable_estimator.kinds.formats import kind as kind_text
 from deniable_estimator.kinds.registry import kind_of
-from deniable_estimator.kinds.segments.segmented import Group
+from deniable_estimator.kinds.segments import Group
 from deniable_estimator.messages import listed, message, sentence
 
 _AGAINST = sentence("{period} vs {since}: {change}.")

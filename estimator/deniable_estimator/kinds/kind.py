@@ -12,17 +12,9 @@ from deniable import Metric
 from deniable_estimator.analyses.base import Analysis
 from deniable_estimator.document.document import Document, Frame, Note, Picture
 from deniable_estimator.document.plot.marks import Chart
+from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.base import Answer, Comparison
 from deniable_estimator.kinds.basis import Part
-from deniable_estimator.kinds.formats import (
-    ESTIMATES,
-    NOTHING_STANDS_OUT,
-    alarms,
-    caption,
-    heading,
-    noted,
-    warned,
-)
 from deniable_estimator.statistics.significance import Adjustment
 
 OFFERED = 6
@@ -116,7 +108,7 @@ class Kind(ABC, Generic[AnyAnswer]):
     def attention(self, answer: AnyAnswer) -> Sequence[str]:
         """What needs somebody's attention, on the card and on the metric's page."""
         quiet = answer.n and not self.unsound(answer) and self.unknown(answer)
-        return (NOTHING_STANDS_OUT,) if quiet else ()
+        return (formats.NOTHING_STANDS_OUT,) if quiet else ()
 
     def new_leader(self, before: AnyAnswer, newest: AnyAnswer) -> str | None:
         """That another series leads now, in a sentence, if both lead by more than noise."""
@@ -125,19 +117,19 @@ class Kind(ABC, Generic[AnyAnswer]):
     def document(self, answer: AnyAnswer, shown: Shown) -> Document:
         """The answer as it is told; without reports nothing but that."""
         if not answer.n:
-            notes = tuple(warned(answer.warnings))
-            return Document(answer.kind, heading(answer), Note(""), notes=notes)
+            notes = tuple(formats.warned(answer.warnings))
+            return Document(answer.kind, formats.heading(answer), Note(""), notes=notes)
         verdict, wrong = self.headline(answer), self.unsound(answer)
-        notes = (*warned(answer.notes), *alarms(answer))
+        notes = (*formats.warned(answer.notes), *formats.alarms(answer))
         if wrong and wrong != verdict:
             notes = (Note(wrong, "alarm"), *notes)
         return Document(
             answer.kind,
-            heading(answer),
+            formats.heading(answer),
             Note(verdict, "alarm" if wrong == verdict else "strong"),
             frames=self.frames(answer, shown),
             notes=notes,
-            reading=(*self.reading(answer), *map(noted, answer.footnotes)),
+            reading=(*self.reading(answer), *map(formats.noted, answer.footnotes)),
         )
 
     @abstractmethod
@@ -158,11 +150,11 @@ class Kind(ABC, Generic[AnyAnswer]):
 
     def caption(self, answer: AnyAnswer, shown: Shown) -> str:
         """What a file with its picture is about, in a line."""
-        return caption(answer)
+        return formats.caption(answer)
 
     def footnote(self, answer: AnyAnswer) -> str:
         """What has to be known of the numbers of such a file."""
-        return ESTIMATES
+        return formats.ESTIMATES
 
     def said(self, answer: AnyAnswer, shown: Shown) -> str:
         """A sentence over the picture in a file, if there is one."""

@@ -78,8 +78,7 @@ def answers_of(parts: Sequence[Part], level: float, adjust: Adjustment) -> Seque
                 metric=parts[0].tally.metric,
             )
         )
-    found: Sequence[Answer] = kind.make(parts, level, adjust)
-    return found
+    return kind.make(parts, level, adjust)
 
 
 def combine(answers: Sequence[Answer]) -> Answer:

@@ -8,7 +8,7 @@ The SDK's commands find this module by its entry point, and do without where it 
     n T / (1 + (repeats - 1) V1 / V)
 
 reports of different devices. V is the variance of one report, and V1 that of what a device keeps
-from one report to the next (`deniable_estimator.analyses.memoized`), here for a share of 0: with
+from one report to the next (`deniable_estimator.analyses.base`), here for a share of 0: with
 fresh noise nothing is kept of it, and of memos their noise. `repeats` is how often a device reports
 in T windows: all T times, or once in each `one_in` of them.
 """

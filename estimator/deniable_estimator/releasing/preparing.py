@@ -17,7 +17,7 @@ from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.analyses.cohorts import CohortAnalysis
-from deniable_estimator.analyses.numbers.base import HistogramAnalysis
+from deniable_estimator.analyses.numbers import HistogramAnalysis
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.analyses.planes import HadamardResponseAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis

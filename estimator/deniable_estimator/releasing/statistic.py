@@ -33,11 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses import asked_values
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import Finding, OneRowAnalysis, OracleAnalysis
-from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.analyses.hashed import HashedAnalysis, hash_places
-from deniable_estimator.analyses.numbers.base import HistogramAnalysis, MeanEstimate
+from deniable_estimator.analyses.numbers import HistogramAnalysis, MeanEstimate
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.analyses.planes import PlanesAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis

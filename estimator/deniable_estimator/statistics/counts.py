@@ -90,8 +90,7 @@ class Counts:
 
     def rate(self, share: FloatArray) -> FloatArray:
         """How often a report supports a value of this share."""
-        found: FloatArray = np.clip((share - self.start) / self.width, 0.0, 1.0)
-        return found
+        return np.clip((share - self.start) / self.width, 0.0, 1.0)
 
     def interval(self, share: FloatArray, z: float) -> tuple[FloatArray, FloatArray]:
         """The ends, z standard deviations out."""
@@ -236,8 +235,7 @@ def _relative(part: FloatArray) -> FloatArray:
     """(1 + part) ln(1 + part) - part, accurate near 0."""
     small = np.abs(part) < 1e-3
     series = part**2 * (1 / 2 - part * (1 / 6 - part * (1 / 12 - part / 20)))
-    found: FloatArray = np.where(small, series, (1 + part) * np.log1p(part) - part)
-    return found
+    return np.where(small, series, (1 + part) * np.log1p(part) - part)
 
 
 def _common_share(*crowds: tuple[FloatArray, Noise, Counts]) -> FloatArray:
@@ -256,8 +254,7 @@ def _common_share(*crowds: tuple[FloatArray, Noise, Counts]) -> FloatArray:
         middle = (low + high) / 2
         falls = (old - middle) * second.at(middle) + (new - middle) * first.at(middle) < 0
         low, high = np.where(falls, low, middle), np.where(falls, middle, high)
-    found: FloatArray = np.where(alike, pooled, (low + high) / 2)
-    return found
+    return np.where(alike, pooled, (low + high) / 2)
 
 
 def _alone(noise: Noise, share: FloatArray, counts: Counts) -> FloatArray | float:
@@ -265,8 +262,7 @@ def _alone(noise: Noise, share: FloatArray, counts: Counts) -> FloatArray | floa
     if noise.kept is None:
         return 1.0
     own = counts.width**2 * counts.rate(share) * (1 - counts.rate(share)) / counts.trials
-    found: FloatArray = np.where(own > 0, own / (own + noise.kept.at(share)), 1.0)
-    return found
+    return np.where(own > 0, own / (own + noise.kept.at(share)), 1.0)
 
 
 def _beta_quantile(z: float, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -280,5 +276,4 @@ def _beta_quantile(z: float, a: FloatArray, b: FloatArray) -> FloatArray:
     cube = np.maximum((9 * first * second + z_small * root) / divisor, 0.0) ** 3
     odds = np.where(divisor > 0, small / large * cube, np.where(z_small > 0, np.inf, 0.0))
     rate = np.where(np.isinf(odds), 1.0, odds / (1 + odds))
-    found: FloatArray = np.where(swapped, 1 - rate, rate)
-    return found
+    return np.where(swapped, 1 - rate, rate)

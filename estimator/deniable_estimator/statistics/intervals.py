@@ -8,7 +8,7 @@ the count S of n reports is binomial and ::
     a = q (1-q) / (n (p-q)**2),  b = (1 - 2q) / (n (p-q)),  c = 1/n
 
 If the same devices report again, a second quadratic is added for what they `kept` from one
-report to the next (`deniable_estimator.analyses.memoized`), where it is positive.
+report to the next (`deniable_estimator.analyses.base`), where it is positive.
 """
 
 from __future__ import annotations
@@ -72,8 +72,7 @@ def debias(
     counts: NDArray[Any], reports: int | NDArray[np.int64], p: Fraction, q: Fraction
 ) -> FloatArray:
     """The unbiased share of each value."""
-    share: FloatArray = (counts / reports - float(q)) / _of_one_report(p, q)[0]
-    return share
+    return (counts / reports - float(q)) / _of_one_report(p, q)[0]
 
 
 @lru_cache(maxsize=1024)
@@ -159,8 +158,7 @@ class Noise:
     @property
     def null_error(self) -> FloatArray:
         """The standard error of a share that is truly 0."""
-        error: FloatArray = np.sqrt(self.a if self.kept is None else self.a + self.kept.a)
-        return error
+        return np.sqrt(self.a if self.kept is None else self.a + self.kept.a)
 
     @property
     def skewness(self) -> FloatArray:
@@ -173,8 +171,7 @@ class Noise:
         third = self.a * self.b
         if self.kept is not None:
             third = third + self.kept.a * (3 * self.b + self.kept.b)
-        skewness: FloatArray = third / self.null_error**3
-        return skewness
+        return third / self.null_error**3
 
     def __add__(self, other: Noise) -> Noise:
         """The variance of the sum of two independent estimates."""

@@ -94,5 +94,4 @@ def nearest(share: FloatArray, total: float | FloatArray) -> FloatArray:
     # The largest always stays, even if rounding hides it because the total is nearly zero.
     kept = np.maximum(np.count_nonzero(falling > loss, axis=-1, keepdims=True), 1)
     by = np.take_along_axis(loss, kept - 1, axis=-1)
-    found: FloatArray = np.where(sums > 0, np.maximum(share - by, 0.0), 0.0)
-    return found
+    return np.where(sums > 0, np.maximum(share - by, 0.0), 0.0)

@@ -7,7 +7,7 @@ estimated share depends on the reports, but sampling depends on the devices::
     Var = [V + (repeats - 1) f (1-f)] / n,    repeats = (sum of T_i**2) / n
 
 where V = r (1-r) / (p-q)**2 is the variance of one report of each device, for the share f among
-all devices. With memos, these stay the same too (`deniable_estimator.analyses.memoized`).
+all devices. With memos, these stay the same too (`deniable_estimator.analyses.base`).
 
 Nobody can count the T_i, because a report does not say which device it is from, but they are
 bounded. If N_v devices are there in window v and each reports with probability `sample_rate` s, two

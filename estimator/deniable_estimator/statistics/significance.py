@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from deniable_estimator.forecasting.detection import FEW_SUPPORTERS
 from deniable_estimator.statistics.counts import Counts
 from deniable_estimator.statistics.intervals import FloatArray, Noise
-from deniable_estimator.statistics.tails import chi_square_tail, upper_tails
+from deniable_estimator.statistics.tails import chi_square_tails, upper_tails
 
 Adjustment: TypeAlias = Literal["storey", "bonferroni"]
 """Storey's step-up test bounds the expected share of false discoveries, which suits lists;
@@ -120,8 +120,7 @@ def far_scores(share: FloatArray, noise: Noise, slack: float) -> FloatArray:
     at_one = np.sqrt(noise.at(np.ones(1)))
     with np.errstate(divide="ignore", invalid="ignore"):
         above = (share - slack - noise.step / 2 - 1) / at_one
-    scores: FloatArray = np.fmax(below, above)
-    return scores
+    return np.fmax(below, above)
 
 
 def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
@@ -245,6 +244,7 @@ def benjamini_hochberg(p: FloatArray) -> FloatArray:
 def _chi_square_tails(x: FloatArray, freedom: NDArray[np.int64]) -> FloatArray:
     """The tail of each statistic, shape (d,); NaN where there is none, or no degree of freedom."""
     p = np.full(len(x), np.nan)
-    known = np.isfinite(x) & (freedom > 0)
-    p[known] = list(map(chi_square_tail, x[known].tolist(), freedom[known].tolist()))
+    for degrees in range(1, int(freedom.max(initial=0)) + 1):
+        some = np.isfinite(x) & (freedom == degrees)
+        p[some] = chi_square_tails(x[some], degrees)
     return p

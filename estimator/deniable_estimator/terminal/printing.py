@@ -27,7 +27,7 @@ from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.kinds.numbers.distribution import Distribution
 from deniable_estimator.kinds.pairs.pair import PairAnswer
 from deniable_estimator.kinds.registry import kind_of
-from deniable_estimator.kinds.segments.segmented import Segmented, shown_series
+from deniable_estimator.kinds.segments import Segmented, shown_series
 from deniable_estimator.kinds.segments.words import finding, segment_frames
 
 

@@ -9,8 +9,7 @@ from deniable import Scheme
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
-from deniable_estimator.analyses.discovery.prefix_tree import Supported, _agrees
+from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, Supported, _agrees
 from deniable_estimator.document.csv_files import harmless
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import Part

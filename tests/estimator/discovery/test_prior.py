@@ -10,14 +10,17 @@ from hypothesis import strategies as st
 
 from deniable.protocol.mechanisms.prefix_tree import ALPHABETS
 from deniable_estimator.analyses.discovery.make_prior import main
-from deniable_estimator.analyses.discovery.prefix_tree import BETWEEN, DEAD, ENDED, steps
 from deniable_estimator.analyses.discovery.prior import (
+    BETWEEN,
+    DEAD,
+    ENDED,
     FORMAT,
     MAX_PRIOR,
     START,
     Prior,
     counted_pairs,
     read_prior,
+    steps,
 )
 from deniable_estimator.errors import EstimateError
 

@@ -8,7 +8,7 @@ from tests.client.conftest import metrics_toml
 
 from deniable import Registry
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.memoized import report_weight
+from deniable_estimator.analyses.cohorts import report_weight
 from deniable_estimator.planning.crowd_forecast import reports_over, seen, shows
 
 MEMO = {"longitudinal": "memoize", "memo_epsilon": 2.0, "lifetime_epsilon": 6.0}

@@ -173,7 +173,7 @@ def test_fakes_move_answers_as_far_as_told():
 def figures(mechanism, rows, repeats=1.0):
     analysis = analysis_of(mechanism)
     assert isinstance(analysis, DBitFlipAnalysis)
-    return analysis.figures(Tally("m", "f" * 12, ("2026-01-01",), rows), repeats)
+    return analysis.figures([Tally("m", "f" * 12, ("2026-01-01",), rows)], [repeats])[0]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from tests.supports import support
 
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
-from deniable_collector.tally import TallyRow
+from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS
 from deniable_estimator.analyses.numbers.hierarchical_histogram import (
     HierarchicalHistogramAnalysis,
@@ -127,9 +127,17 @@ def test_small_tallies_are_not_judged(make_tree, make_window):
     few = LEAST_REPORTS - 1
     rng = np.random.default_rng(7)
     window, tree = make_window(1.0), make_tree(1.0, 64)
-    assert not list(_window(window, sample_window(window, np.array([TOP]), few, rng)))
+    row = sample_window(window, np.array([TOP]), few, rng)
     rows = sample_rows(tree, np.array([TOP]), np.array([few]), rng)
-    assert not list(_tree(tree, rows))
+    for analysis, some in (
+        (SlidingWindowAnalysis(window), (row,)),
+        (HierarchicalHistogramAnalysis(tree), tuple(rows)),
+    ):
+        assert analysis.figures([Tally("m", "f" * 12, ("2026-01-01",), some)], [1.0]) == [()]
+    both = make_tree(1.0, 64, True)
+    rows = sample_rows(both, np.array([TOP]), np.array([2 * LEAST_REPORTS]), rng)
+    assert rows[-1].reports < LEAST_REPORTS
+    assert {name for name, *_ in _tree(both, rows)} <= {"rows", "lowest", "low", "repeated"}
 
 
 @pytest.mark.parametrize(

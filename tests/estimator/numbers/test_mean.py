@@ -11,7 +11,7 @@ from tests.estimator.numbers.crowds import estimate_tree, window_rates
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.base import MeanEstimate
+from deniable_estimator.analyses.numbers import MeanEstimate
 from deniable_estimator.analyses.numbers.hierarchical_histogram import (
     HierarchicalHistogramAnalysis,
 )

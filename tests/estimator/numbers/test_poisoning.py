@@ -6,16 +6,14 @@ from tests.estimator.numbers.crowds import distribution, estimate_tree, sample_c
 
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.numbers import (
+    flooded,
+    row_pulls,
+)
 from deniable_estimator.analyses.numbers.hierarchical_histogram import (
     HierarchicalHistogramAnalysis,
 )
-from deniable_estimator.analyses.numbers.poisoning import (
-    Attack,
-    flooded,
-    quantile_attack,
-    row_pulls,
-)
-from deniable_estimator.analyses.numbers.scores import row_shares, scores
+from deniable_estimator.analyses.numbers.scores import scores
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 
 
@@ -77,7 +75,7 @@ def test_no_edge_moves_more(make_tree):
     """The budget of the curve is the largest of all edges, for an even crowd."""
     tree = make_tree(1.0, 64)
     sides = row_pulls(scores(tree).of(np.tri(63, 64)))
-    shares = row_shares(tree)
+    shares = np.array(tree.shares, np.float64)
     for side, told in enumerate(HierarchicalHistogramAnalysis(tree).curve_attack(0.01)):
         assert told == pytest.approx(max(flooded(each, shares, 0.01) for each in sides[side]))
 
@@ -88,13 +86,12 @@ def test_attack_on_a_quantile(make_tree):
     rng = np.random.default_rng(3)
     rows = sample_crowd(tree, np.full(64, 1 / 64), 400_000, rng)
     found = distribution(tree, rows)
-    attack = Attack(0.05, 0.05)
-    low, high = quantile_attack(found, attack, 0.5)
+    low, high = found.reach(0.5, 0.05, 0.05)
     assert low == pytest.approx(tree.range.position(0.45), abs=TOP / 60)
     assert high == pytest.approx(tree.range.position(0.55), abs=TOP / 60)
-    assert quantile_attack(found, attack, 0.02)[0] is None
-    assert quantile_attack(found, attack, 0.98)[1] is None
-    assert quantile_attack(found, Attack(0.0, 0.0), 0.5)[0] is not None
+    assert found.reach(0.02, 0.05, 0.05)[0] is None
+    assert found.reach(0.98, 0.05, 0.05)[1] is None
+    assert found.reach(0.5, 0.0, 0.0)[0] is not None
 
 
 def test_attack_on_both_means(make_tree):
@@ -103,7 +100,7 @@ def test_attack_on_both_means(make_tree):
     tree = make_tree(1.0, 16, mean=True)
     assert tree.mean is not None
     widths = np.array([row.width for row in tree.rows])
-    sizes = np.round(960_000 * row_shares(tree) / widths).astype(int)
+    sizes = np.round(960_000 * np.array(tree.shares, np.float64) / widths).astype(int)
     rows = [
         TallyRow(int(size * width), np.full(width, size))
         for size, width in zip(sizes, widths, strict=True)

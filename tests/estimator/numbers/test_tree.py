@@ -23,7 +23,7 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.hierarchical_histogram import (
     HierarchicalHistogramAnalysis,
 )
-from deniable_estimator.analyses.numbers.scores import ownership, row_shares, scores
+from deniable_estimator.analyses.numbers.scores import ownership, scores
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
@@ -170,7 +170,7 @@ def test_edges_are_questions_like_others(make_tree):
 def test_row_shares_are_the_devices_own(make_tree, mean):
     """The shares of rows are the chances with which a device draws them, exactly."""
     tree = make_tree(1.0, 16, mean)
-    for row, share in enumerate(row_shares(tree)):
+    for row, share in enumerate(np.array(tree.shares, np.float64)):
         drawn = sum(
             (tree.likelihood(Report(row, column), 5) for column in range(tree.rows[row].width)),
             Fraction(0),

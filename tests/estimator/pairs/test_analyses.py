@@ -12,8 +12,7 @@ from tests.estimator.schemes import every_report
 
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.pairs.conditional import conditionals
-from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs import Covariance, conditionals
 from deniable_estimator.analyses.pairs.dependence import (
     _CUTS,
     _risk,

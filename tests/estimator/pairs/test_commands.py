@@ -10,7 +10,7 @@ from tests.estimator.pairs.conftest import REGISTRY
 from tests.estimator.planning.conftest import plan
 
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence
 from deniable_estimator.kinds.pairs.plan import power_of, strongest_effect
 from deniable_estimator.planning.population import pair_shares, zipf_shares

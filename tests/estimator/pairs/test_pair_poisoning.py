@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence, kernel
 from deniable_estimator.analyses.pairs.poisoning import (
     Fake,

@@ -37,23 +37,24 @@ from deniable.protocol.mechanisms import Row
 from deniable.protocol.mechanisms.hashed import CohortLocalHashing, MemoizedLocalHashing
 from deniable.protocol.mechanisms.rappor import OneTimeRappor, Rappor
 from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.anomalies import Ones
 from deniable_estimator.analyses.base import (
     AnyOracle,
     Counts,
     Finding,
     Items,
-    Ones,
     OracleAnalysis,
     Pull,
     Support,
 )
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
-from deniable_estimator.analyses.cohorts.design import Design
+from deniable_estimator.analyses.cohorts.table import Design
 from deniable_estimator.analyses.hashed import HashedAnalysis, hash_columns
-from deniable_estimator.analyses.memoized import alternating_bits, flipped, report_weight
 from deniable_estimator.analyses.own_columns import (
     MemoizedSubsetSelectionAnalysis,
     SubsetSelectionAnalysis,
+    alternating_bits,
+    flipped,
 )
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import listed, message
@@ -62,6 +63,9 @@ from deniable_estimator.statistics.intervals import Noise
 _MOST_CELLS = 1 << 27
 """The limit for all candidates together: half a gigabyte. More are refused, because they cannot be
 estimated jointly; counted one by one, thousands would be found because of hash collisions."""
+
+_SHARES = 1000
+"""Steps of the grid of shares over which `report_weight` takes the minimum."""
 
 
 class Channel(NamedTuple):
@@ -179,6 +183,21 @@ def _warnings(found: Decoding, items: Items) -> Iterator[str]:
             count=len(alike),
             pairs=listed(pairs),
         )
+
+
+def report_weight(
+    memo_channel: tuple[Fraction, Fraction], p: float, q: float, repeats: float
+) -> float:
+    """The weight of one report, at most 1, in reports of different devices.
+
+    p and q are those of a column. The weight is for the share at which memos matter most, so it
+    is somewhat too small for others.
+    """
+    p1, q1 = (float(each) for each in memo_channel)
+    share = np.linspace(0, 1, _SHARES + 1)
+    rate, memo = q + share * (p - q), q1 + share * (p1 - q1)
+    part = memo * (1 - memo) / (p1 - q1) ** 2 / (rate * (1 - rate) / (p - q) ** 2)
+    return 1 / (1 + (repeats - 1) * float(part.max()))
 
 
 AnyCohorts = TypeVar("AnyCohorts", CohortLocalHashing, MemoizedLocalHashing)

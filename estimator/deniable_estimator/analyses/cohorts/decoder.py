@@ -27,7 +27,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.analyses.cohorts.fit import (
     Fit,
     covariance,
@@ -37,7 +36,7 @@ from deniable_estimator.analyses.cohorts.fit import (
     singly,
     skewness,
 )
-from deniable_estimator.analyses.cohorts.table import CohortTable
+from deniable_estimator.analyses.cohorts.table import CohortTable, Design
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import adjust_p, normal_score, step_up

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.analyses.cohorts.design import Design
-from deniable_estimator.analyses.cohorts.table import CohortTable
+from deniable_estimator.analyses.cohorts.table import CohortTable, Design
 from deniable_estimator.statistics.intervals import FloatArray
 
 _STEPS = 20
@@ -73,8 +72,7 @@ def _centred(filters: FloatArray, weights: FloatArray) -> FloatArray:
 
 def _information(centred: FloatArray, weights: FloatArray) -> FloatArray:
     scaled = centred * np.sqrt(weights)[:, None]
-    information: FloatArray = scaled.T @ scaled
-    return information
+    return scaled.T @ scaled
 
 
 def _solve(

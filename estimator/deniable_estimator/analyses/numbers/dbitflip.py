@@ -22,7 +22,7 @@ and only the noise of the report is new. If devices reported `repeats` times
 S is taken from the estimates of f, which noise can make too small: it is never below 0 in all. A
 bit says nothing of the cells of other rows, so if one row has too few reports, nothing is known.
 
-**Fakes** are those of `poisoning` beside this file: the score of a report is the sum over the bits
+**Fakes** are those of `base` beside this file: the score of a report is the sum over the bits
 of its row of C (b - s) / (1 - 2 s), and a fake chooses all bits b.
 
 **Honest reports.** Devices keep their rows and memos, so if they reported `repeats` times,
@@ -54,23 +54,16 @@ from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.rappor import Rounds
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.anomalies import (
-    CROWDED,
-    LEAST_REPORTS,
-    Found,
-    low_figure,
-    row_figures,
-)
+from deniable_estimator.analyses import anomalies
 from deniable_estimator.analyses.base import Counts, Items
-from deniable_estimator.analyses.memoized import alternating_bits
-from deniable_estimator.analyses.numbers.base import HistogramAnalysis
+from deniable_estimator.analyses.numbers import Attack, HistogramAnalysis, worst
 from deniable_estimator.analyses.numbers.cell_sums import (
     LEAST_ROW,
     CellSums,
     SchemeSums,
     quadratic,
 )
-from deniable_estimator.analyses.numbers.poisoning import Attack, worst
+from deniable_estimator.analyses.own_columns import alternating_bits
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import normal_tails
 
@@ -220,11 +213,9 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip]):
         """One for each cell of the row, and one for all cells of other rows."""
         return self.mechanism.bits + (len(self.mechanism.rows) > 1)
 
-    def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[Found]:
+    def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[anomalies.Found]:
         mechanism, n = self.mechanism, sum(row.reports for row in rows)
-        if n < LEAST_REPORTS:
-            return
-        yield from row_figures(rows, repeats)
+        yield from anomalies.row_figures(rows, repeats)
         s, count = float(mechanism.flipped), len(rows)
         seen = sum(int(row.cells.sum()) for row in rows) / n
         expected = mechanism.bits * s + (1 - 2 * s) / count
@@ -232,7 +223,7 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip]):
         error = math.sqrt((mechanism.bits * s * (1 - s) + own) * repeats / n)
         yield "ones", seen, expected, normal_tails((seen - expected) / error)
         reports = np.array([max(1, row.reports) for row in rows], np.float64)
-        if reports.min() * s < CROWDED:
+        if reports.min() * s < anomalies.CROWDED:
             return
         # Without the half, counters of few reports would be below their expectation too often.
         counters = np.array([row.cells for row in rows], np.float64).T + 0.5
@@ -240,7 +231,7 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip]):
         lowest = self.shares(rows).min()
         tail = normal_tails(min(0.0, float(scores.min()))) / 2
         yield "lowest", float(lowest), 0.0, min(1.0, mechanism.cells * tail)
-        yield low_figure(int((scores < -1).sum()), mechanism.cells)
+        yield anomalies.low_figure(int((scores < -1).sum()), mechanism.cells)
 
 
 def _bit_noise(flipped: float) -> float:

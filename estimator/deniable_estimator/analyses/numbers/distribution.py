@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,12 +69,11 @@ class Quantile(NamedTuple):
 
     p: float
     point: float
+    """If it is not in the range, the end of the range."""
     low: int | None
     """None if there is no lower limit: the quantile may lie below `low`."""
     high: int | None
     """The quantile is below this position; None if there is no upper limit."""
-    outside: Literal["below", "above"] | None
-    """Where the point lies if it is not in the range; it is then the end of the range."""
 
     def in_units(self, numbers: NumberRange) -> tuple[float, float, float]:
         """(point, low, high) as numbers, infinite without a limit. Of whole numbers, `high` is the
@@ -149,10 +148,20 @@ class DistributionEstimate:
         reached = lower >= p
         hi = int(reached.argmax()) + 1 if reached.any() else self.cells
         lo = min(lo, hi - 1)
-        point, outside = self._point(p)
         low = int(self.edges[lo - 1]) if lo else None
         high = int(self.edges[hi - 1]) if hi < self.cells else None
-        return Quantile(p, point, low, high, outside)
+        return Quantile(p, self._point(p), low, high)
+
+    def reach(self, p: float, gain: float, loss: float) -> tuple[float | None, float | None]:
+        """Between which positions fakes could put quantile p; None for outside of the range. If F
+        rises by at most `gain` at every edge and falls by at most `loss`, that is between where the
+        curve reaches p - gain and where it reaches p + loss."""
+        low = int((self.curve < p - gain).sum())
+        high = int((self.curve < p + loss).sum())
+        return (
+            float(self.edges[low - 1]) if low else None,
+            float(self.edges[high]) if high < len(self.edges) else None,
+        )
 
     def share(self, start: int | None, end: int | None) -> RangeShare:
         """The share of numbers from position `start` up to, but not at, position `end`.
@@ -244,18 +253,13 @@ class DistributionEstimate:
             return float(after)
         return after + (position - start) / (int(self.edges[after]) - start)
 
-    def _point(self, p: float) -> tuple[float, Literal["below", "above"] | None]:
+    def _point(self, p: float) -> float:
         at = int((self.curve < p).sum())
-        if at == 0:
-            return float(self.edges[0]), "below"
-        if at == self.cells - 1:
-            return float(self.edges[-1]), "above"
+        if at in (0, self.cells - 1):
+            return float(self.edges[-1 if at else 0])
         start, end = float(self.edges[at - 1]), float(self.edges[at])
-        if start == self.edges[-1]:
-            # Cells that are left over have no width, at the end of the range.
-            return start, "above"
         low, high = self.curve[at - 1], self.curve[at]
-        return start + (end - start) * float((p - low) / (high - low)), None
+        return start + (end - start) * float((p - low) / (high - low))
 
 
 def monotone(values: FloatArray, weights: FloatArray) -> FloatArray:

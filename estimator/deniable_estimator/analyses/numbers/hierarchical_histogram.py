@@ -40,28 +40,27 @@ from deniable.protocol.mechanisms.hierarchical_histogram import (
 )
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.anomalies import (
-    LEAST_REPORTS,
-    Found,
-    low_figure,
-    message_figure,
-    row_figures,
-)
+from deniable_estimator.analyses import anomalies
 from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
-from deniable_estimator.analyses.numbers.base import EVEN_SPREAD, HistogramAnalysis, MeanEstimate
+from deniable_estimator.analyses.numbers import (
+    EVEN_SPREAD,
+    Attack,
+    HistogramAnalysis,
+    MeanEstimate,
+    row_pulls,
+    worst,
+)
 from deniable_estimator.analyses.numbers.cell_sums import (
     LEAST_ROW,
     CellSums,
     SchemeSums,
     quadratic,
 )
-from deniable_estimator.analyses.numbers.poisoning import Attack, row_pulls, worst
 from deniable_estimator.analyses.numbers.scores import (
     ARITY,
     MEAN_SHARE,
     Scores,
     ownership,
-    row_shares,
     scores,
 )
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
@@ -177,7 +176,7 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
         tree, table = self.mechanism, scores(self.mechanism)
-        drawn, cells = rng.multinomial(counts, row_shares(tree)), self.cells(items)
+        drawn, cells = rng.multinomial(counts, np.array(tree.shares, np.float64)), self.cells(items)
         rows: list[TallyRow] = []
         for row, (level, chances) in enumerate(zip(tree.levels, table.chances, strict=True)):
             nodes = cells // (tree.cells // level.size)
@@ -254,7 +253,7 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
 
     def curve_attack(self, fakes: float) -> Attack:
         """That of a crowd spread evenly over all cells, exactly at the edge that moves most."""
-        sizes = tuple(row_shares(self.mechanism)[: self.mechanism.height].tolist())
+        sizes = tuple(map(float, self.mechanism.shares[: self.mechanism.height]))
         return _curve_attack(scores(self.mechanism), sizes, fakes)
 
     def attack(self, mean: float, fakes: float) -> Attack:
@@ -266,34 +265,31 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         if self.window is not None:
             last = [[(1 - part) * self.window.top_score]]
             up, down = (np.hstack([side, last]) for side in (up, down))
-        return worst((up, down), row_shares(self.mechanism), fakes)
+        return worst((up, down), np.array(self.mechanism.shares, np.float64), fakes)
 
-    def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[Found]:
+    def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[anomalies.Found]:
         """Those of the mean's row included. Where several rows have a figure, the least likely one
         is told, times the number of rows."""
         mechanism = self.mechanism
-        total = sum(row.reports for row in rows)
-        if total < LEAST_REPORTS:
-            return
         tree = [
             (level, row)
             for level, row in zip(mechanism.levels, rows, strict=False)
-            if row.reports >= LEAST_REPORTS
+            if row.reports >= anomalies.LEAST_REPORTS
         ]
-        yield from row_figures(rows, shares=row_shares(mechanism))
+        yield from anomalies.row_figures(rows, shares=np.array(mechanism.shares, np.float64))
         if tree:
             supports = [_nodes(level).places(row.cells)[: level.size] for level, row in tree]
             yield _lowest(tree, supports)
             if tree[-1][0].size > ARITY:
                 yield _low(*tree[-1], supports[-1])
             most = [_nodes(level).commonest() or float(level.p) for level, _ in tree]
-            yield from message_figure([row for _, row in tree], most)
+            yield anomalies.message_figure([row for _, row in tree], most)
         spread = [
             (level, row) for level, row in tree if row.reports * (1 - float(level.p)) >= _VARIED
         ]
         if len(spread) > 1:
             yield _agreement(spread)
-        if self.window is not None:
+        if self.window is not None and rows[-1].reports >= anomalies.LEAST_REPORTS:
             yield from self.window.tests(rows[-1:])
 
 
@@ -318,7 +314,7 @@ def _nodes(level: Level) -> OneRowAnalysis[Any]:
     return SubsetSelectionAnalysis(level)
 
 
-def _lowest(tree: _Rows, supports: Sequence[Counts]) -> Found:
+def _lowest(tree: _Rows, supports: Sequence[Counts]) -> anomalies.Found:
     nodes, best = 0, ("lowest", 0.0, 0.0, 1.0)
     for (level, row), support in zip(tree, supports, strict=True):
         nodes += level.size
@@ -330,14 +326,14 @@ def _lowest(tree: _Rows, supports: Sequence[Counts]) -> Found:
     return *best[:3], min(1.0, nodes * best[3])
 
 
-def _low(level: Level, row: TallyRow, support: Counts) -> Found:
+def _low(level: Level, row: TallyRow, support: Counts) -> anomalies.Found:
     n, q = row.reports, float(level.q)
     # Without the half, supports of few reports would be below their expectation too often.
     scores = (support + 0.5 - n * q) / math.sqrt(n * q * (1 - q))
-    return low_figure(int((scores < -1).sum()), level.size, _nodes(level).together())
+    return anomalies.low_figure(int((scores < -1).sum()), level.size, _nodes(level).together())
 
 
-def _agreement(tree: _Rows) -> Found:
+def _agreement(tree: _Rows) -> anomalies.Found:
     """The rows' own shares of three of the four nodes, beside their common mean."""
     shares, precisions = [], []
     for level, row in tree:

@@ -138,11 +138,6 @@ def scores(mechanism: HierarchicalHistogram, live: tuple[bool, ...] | None = Non
     return _scores(levels, tuple(mechanism.weights), live)
 
 
-def row_shares(mechanism: HierarchicalHistogram) -> FloatArray:
-    """The share of devices that reports in each row, the mean's row (if any) last."""
-    return np.array(mechanism.shares, np.float64)
-
-
 @lru_cache(maxsize=4)
 def ownership(order: int, dimension: int, columns: int, nodes: int) -> FloatArray:
     """1 where a node owns a column, shape (nodes, columns): its own column alone for order 0,

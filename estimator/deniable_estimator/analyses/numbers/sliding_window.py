@@ -51,11 +51,15 @@ from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.anomalies import CROWDED, LEAST_REPORTS, Found
+from deniable_estimator.analyses.anomalies import CROWDED, Found
 from deniable_estimator.analyses.base import Counts, Items
-from deniable_estimator.analyses.numbers.base import MeanEstimate, NumberAnalysis, most_spread
+from deniable_estimator.analyses.numbers import (
+    Attack,
+    MeanEstimate,
+    NumberAnalysis,
+    most_spread,
+)
 from deniable_estimator.analyses.numbers.cell_sums import CAUTION
-from deniable_estimator.analyses.numbers.poisoning import Attack
 from deniable_estimator.forecasting.number_forecast import mean_variance
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import binomial_tail, chi_square_tail, normal_tails
@@ -130,8 +134,6 @@ class SlidingWindowAnalysis(NumberAnalysis[SlidingWindow]):
     def tests(self, rows: Sequence[TallyRow], repeats: float = 1.0) -> Iterator[Found]:
         window, (row,) = self.mechanism, rows
         n = row.reports
-        if n < LEAST_REPORTS:
-            return
         inside, outside = self.channel
         remainder = np.arange(window.columns) % window.width
         columns = np.bincount(remainder)

@@ -56,7 +56,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs import Covariance
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.statistics.counts import change_p_values
 from deniable_estimator.statistics.intervals import FloatArray, Noise
@@ -176,8 +176,7 @@ def _p_values(
 def _complement(margin: FloatArray) -> FloatArray:
     """Orthonormal rows orthogonal to a margin."""
     length = math.sqrt(float(margin @ margin)) or 1.0
-    found: FloatArray = np.linalg.svd(margin[None, :] / length)[2][1:]
-    return found
+    return np.linalg.svd(margin[None, :] / length)[2][1:]
 
 
 _STANDS_OUT = 5.0

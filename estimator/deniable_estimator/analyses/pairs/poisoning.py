@@ -30,7 +30,7 @@ from itertools import permutations
 import numpy as np
 
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs import Covariance
 from deniable_estimator.analyses.pairs.dependence import kernel
 from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.statistics.intervals import FloatArray
@@ -54,15 +54,14 @@ class Fake:
     """How much more a report counts than the average one, where several schemes are averaged."""
 
     @classmethod
-    def of(cls, mechanism: SubsetSelection, rate: float = 1.0) -> Fake:
+    def of(cls, mechanism: SubsetSelection) -> Fake:
         """Of one scheme."""
         rise = mechanism.p - mechanism.q
-        return cls(float((1 - mechanism.q) / rise), float(-mechanism.q / rise), mechanism.k, rate)
+        return cls(float((1 - mechanism.q) / rise), float(-mechanism.q / rise), mechanism.k)
 
     def table(self, cells: FloatArray) -> FloatArray:
         """What fakes alone would show that all send these cells, a table of 0 and 1."""
-        found: FloatArray = self.outside + (self.inside - self.outside) * cells
-        return found
+        return self.outside + (self.inside - self.outside) * cells
 
 
 def moved(table: FloatArray, fake: Fake, fakes: float) -> tuple[FloatArray, FloatArray]:

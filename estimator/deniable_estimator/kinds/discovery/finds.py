@@ -26,10 +26,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
-from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
+from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import Finding
-from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
-from deniable_estimator.analyses.discovery.prefix_tree import LEVEL
+from deniable_estimator.analyses.discovery import LEVEL, DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.document.csv_files import Table, plain
 from deniable_estimator.forecasting.detection import deviations
@@ -312,4 +311,4 @@ def _shares_of_one(
 
 
 def _figures(part: Part, decoded: DecodedRows) -> tuple[Figure, ...]:
-    return figures([part.tally], decoded.channel, [1.0])[0]
+    return decoded.channel.figures([part.tally], [1.0])[0]

@@ -7,17 +7,8 @@ import math
 from deniable_estimator.document.document import Column, Document, Frame, Note, WordedValue
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.forecasting.discovery_forecast import Reach
+from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.discovery.finds import Explained, Finds
-from deniable_estimator.kinds.formats import (
-    estimate,
-    estimate_of,
-    heading,
-    interval_title,
-    not_listed,
-    share_text,
-    strange,
-    warned,
-)
 from deniable_estimator.messages import counted, isolated, message, spaced
 
 _CUT = message("cut")
@@ -37,7 +28,7 @@ def finds_document(finds: Finds, rows: int) -> Document:
         Column("text", message("String"), "name"),
         Column(
             *("share", message("Share of all reports"), "estimate"),
-            interval=interval_title(finds.level),
+            interval=formats.interval_title(finds.level),
             scale=("0", SHARES.full(top, top / 10)),
         ),
         Column("followed", message("Followed by"), "words"),
@@ -45,7 +36,7 @@ def finds_document(finds: Finds, rows: int) -> Document:
     lines = [
         (
             WordedValue(each.text, each.name, tag=_CUT if each.cut else ""),
-            estimate_of(SHARES, each.share, each.low, each.high, axis=(0.0, top)),
+            formats.estimate_of(SHARES, each.share, each.low, each.high, axis=(0.0, top)),
             WordedValue(each.followed, ", ".join(each.followed))
             if each.followed
             else WordedValue((), message("nobody"), "quiet"),
@@ -55,10 +46,10 @@ def finds_document(finds: Finds, rows: int) -> Document:
     frame = Frame("finds", "", columns, lines, notes=_notes(finds, len(finds.finds) - len(lines)))
     return Document(
         "finds",
-        heading(finds),
+        formats.heading(finds),
         Note(headline(finds), "strong"),
         frames=(frame,),
-        notes=(*warned(finds.warnings), *strange(finds)),
+        notes=(*formats.warned(finds.warnings), *formats.strange(finds)),
         reading=_reading(finds),
     )
 
@@ -75,7 +66,7 @@ def headline(finds: Finds) -> str:
         "{count:,} strings were found. {text} is the commonest: {share} of all reports.",
         len(finds.finds),
         text=isolated(top.name),
-        share=estimate(SHARES, top.share, top.low, top.high),
+        share=formats.estimate(SHARES, top.share, top.low, top.high),
     )
 
 
@@ -119,12 +110,14 @@ def _surfacing(reach: Reach, n: int) -> str:
         message(
             "With this crowd a string that looks like text is found in 95% of cases if {text} of "
             "the devices have it ({devices} reports).",
-            text=share_text(reach.sure_text),
+            text=formats.share_text(reach.sure_text),
             devices=f"{math.ceil(reach.sure_text * n):,}",
         )
     ]
     if reach.sure_any < 1:
-        told.append(message("One of random letters needs {any}.", any=share_text(reach.sure_any)))
+        told.append(
+            message("One of random letters needs {any}.", any=formats.share_text(reach.sure_any))
+        )
     told.append(message("A rarer one may be missing, and what few devices have does not surface."))
     return spaced(told)
 
@@ -133,7 +126,7 @@ def _notes(finds: Finds, more: int) -> tuple[str, ...]:
     """What the list leaves out."""
     told: list[str] = []
     if more > 0:
-        told.append(not_listed(more))
+        told.append(formats.not_listed(more))
     if any(each.cut for each in finds.finds):
         told.append(_CUT_NOTE)
     if finds.below:
@@ -142,7 +135,7 @@ def _notes(finds: Finds, more: int) -> tuple[str, ...]:
                 "{count:,} string with a share below {least} is left out.",
                 "{count:,} strings with a share below {least} are left out.",
                 finds.below,
-                least=share_text(finds.minimum_share),
+                least=formats.share_text(finds.minimum_share),
             )
         )
     if finds.denied:
@@ -158,5 +151,5 @@ def _notes(finds: Finds, more: int) -> tuple[str, ...]:
 
 def _part(part: Explained) -> str:
     """A share with its interval."""
-    told = estimate_of(SHARES, *part)
+    told = formats.estimate_of(SHARES, *part)
     return message("{share} ({between})", share=told.text, between=told.between)

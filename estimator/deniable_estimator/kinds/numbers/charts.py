@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.document.document import Column, Frame
@@ -69,7 +68,9 @@ def histogram_chart(answer: Distribution, *, height: int, limit: int = MOST_BARS
     """The histogram of a distribution, of at most so many bars, with the marks of its series."""
     axis = NumberAxis.of(answer.range)
     cells = answer.cells
-    groups = _groups(len(cells.shares) - 2, limit)
+    # Where each bar begins: as many cells in each, except in the last.
+    inner = len(cells.shares) - 2
+    groups = np.arange(0, inner, max(1, math.ceil(inner / limit)))
     shares = np.add.reduceat(cells.shares[1:-1], groups)
     starts = cells.starts[1:-1][groups]
     ends = np.append(starts[1:], cells.starts[-1])
@@ -154,7 +155,7 @@ def histogram_frame(answer: Distribution) -> Frame:
         marks = [
             f"p{100 * each.p:g}"
             for each, value in zip(answer.quantiles, answer.series.value.tolist(), strict=False)
-            if start <= value < end or (each.outside == "above" and math.isinf(end))
+            if start <= value < end
         ]
         rows.append(
             (
@@ -192,11 +193,6 @@ def band_line(
 
 def _ticks(axis: NumberAxis, ends: tuple[str, str]) -> tuple[Tick, ...]:
     return Tick(0, ends[0]), *axis.ticks(), Tick(100, ends[1])
-
-
-def _groups(cells: int, limit: int) -> NDArray[np.intp]:
-    """Where each bar begins, of so many cells: as many in each, except in the last."""
-    return np.arange(0, cells, max(1, math.ceil(cells / limit)))
 
 
 def _top(highest: float) -> tuple[float, float]:

@@ -18,14 +18,16 @@ import numpy as np
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.types.number import Number
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers.base import HistogramAnalysis
+from deniable_estimator.analyses.numbers import (
+    Attack,
+    HistogramAnalysis,
+)
 from deniable_estimator.analyses.numbers.cell_sums import combine_sums, sum_weights
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
     Quantile,
     RangeShare,
 )
-from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
 from deniable_estimator.document.csv_files import Table, plain, records
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import deviations
@@ -41,6 +43,7 @@ from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.numbers.mean import (
     Mean,
     combine_means,
+    mean_name,
     number_analysis,
     number_answer,
 )
@@ -100,16 +103,16 @@ class Distribution(Mean):
         """Quantiles, then the mean; on a logarithmic scale the geometric mean."""
         rows = [each.in_units(self.range) for each in self.quantiles]
         names = [f"p{round(100 * each.p)}" for each in self.quantiles]
-        low, high = self.mean.interval(self.level)
-        rows.append((self.mean.number, low, high))
+        mean, error, low, high = self.mean_row
+        rows.append((mean, low, high))
         value, lows, highs = (np.array(column, np.float64) for column in zip(*rows, strict=True))
         if not self.n:
             value[:] = np.nan
         with np.errstate(invalid="ignore"):
             errors = (highs - lows) / (2 * deviations(self.level))
         errors[~np.isfinite(errors)] = np.nan
-        errors[-1] = self.mean.std_error
-        return Series((*names, self.mean.name), value, errors, lows, highs)
+        errors[-1] = error
+        return Series((*names, mean_name(self.range)), value, errors, lows, highs)
 
     def share_below(self, limit: float) -> RangeShare:
         """The share of numbers below a limit in the unit. Inside of a cell, numbers count as evenly
@@ -143,8 +146,7 @@ class Distribution(Mean):
         """Between which numbers so many fakes could put quantile p; infinite for outside of the
         range."""
         part = self.fakes / FAKES
-        moved = Attack(self.attack.gain * part, self.attack.loss * part)
-        low, high = quantile_attack(self.found, moved, p)
+        low, high = self.found.reach(p, self.attack.gain * part, self.attack.loss * part)
         return (
             -math.inf if low is None else self.range.value(low),
             math.inf if high is None else self.range.value(high),
@@ -181,10 +183,10 @@ class Distribution(Mean):
         if self.alike(before):
             for name, quantile in zip(names, self.quantiles, strict=False):
                 p_values[name] = before.found.p_value_of_change(self.found, quantile.p)
-        apart = self.mean.found.mean - before.mean.found.mean
-        error = math.sqrt(self.mean.found.variance + before.mean.found.variance)
-        slack = self.mean.found.rounding + before.mean.found.rounding
-        if self.mean.log == before.mean.log:
+        apart = self.mean.mean - before.mean.mean
+        error = math.sqrt(self.mean.variance + before.mean.variance)
+        slack = self.mean.rounding + before.mean.rounding
+        if self.log == before.log:
             score = max(0.0, abs(apart) - slack) / error if error > 0 else 0.0
             p_values[names[-1]] = normal_tails(score) if math.isfinite(score) else 1.0
         return number_change(before, self, test, p_values)
@@ -219,7 +221,7 @@ class Distribution(Mean):
 
 def series_names(kind: Number) -> tuple[str, ...]:
     """What the series of the answer to a metric of this type are called."""
-    last = "geometric mean" if kind.range.scale == "log" else "mean"
+    last = mean_name(kind.range)
     if "distribution" not in kind.ask:
         return (last,)
     return (*(f"p{round(100 * p)}" for p in QUANTILES), last)
@@ -235,9 +237,9 @@ def estimate_distribution(part: Part, level: float) -> Distribution:
     `estimate_mean`, with the same errors."""
     analysis, tally, repeats = number_analysis(part), part.tally, part.repeats
     assert isinstance(analysis, HistogramAnalysis)
+    (seen,) = analysis.figures([tally], [repeats])
     answer = number_answer(
-        *(Distribution, part, level),
-        *(analysis.mean(tally.rows, repeats), analysis.figures(tally, repeats)),
+        *(Distribution, part, level, analysis.mean(tally.rows, repeats), seen),
         found=analysis.distribution(tally.rows, level, repeats),
         attack=analysis.curve_attack(FAKES),
     )
@@ -289,8 +291,6 @@ def combine_distributions(parts: Sequence[Distribution]) -> Distribution:
         found=replace(
             parts[0].found, sums=combine_sums([each.found.sums for each in parts], extra)
         ),
-        attack=Attack(
-            max(each.attack.gain for each in parts), max(each.attack.loss for each in parts)
-        ),
+        attack=Attack(*map(max, zip(*(each.attack for each in parts), strict=True))),
     )
     return _noted(combined)

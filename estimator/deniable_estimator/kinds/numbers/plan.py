@@ -25,7 +25,7 @@ from deniable.protocol.mechanisms import AUTO
 from deniable.protocol.mechanisms.number_range import NumberRange, number_text
 from deniable.protocol.types.number import QUESTIONS, Number
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.numbers.base import (
+from deniable_estimator.analyses.numbers import (
     EVEN_SPREAD,
     HistogramAnalysis,
     MeanEstimate,

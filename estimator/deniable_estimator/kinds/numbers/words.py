@@ -10,28 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers.base import HistogramAnalysis
+from deniable_estimator.analyses.numbers import HistogramAnalysis
 from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture
 from deniable_estimator.document.units import SHARES
+from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
-from deniable_estimator.kinds.formats import (
-    change_cells,
-    change_title,
-    error_of,
-    estimate_column,
-    estimate_of,
-)
 from deniable_estimator.kinds.kind import Card, Kind, Shown
-from deniable_estimator.kinds.numbers.charts import (
-    MOST_BARS,
-    curve_chart,
-    histogram_chart,
-    histogram_frame,
-    scale_chart,
-)
+from deniable_estimator.kinds.numbers import charts
 from deniable_estimator.kinds.numbers.distribution import (
     Distribution,
     combine_distributions,
@@ -95,7 +83,7 @@ def series_frame(
     """The table of an answer with series: a row for each, in its order, with its change in a
     comparison; `more` are columns at the end."""
     series, unit = answer.series, answer.unit
-    changes = change_cells(shown.comparison, series.names)
+    changes = formats.change_cells(shown.comparison, series.names)
     columns = series.value, series.low, series.high, series.std_error
     rows = []
     for place, (name, *numbers) in enumerate(zip(series.names, *map(list, columns), strict=True)):
@@ -104,15 +92,15 @@ def series_frame(
         if shown.truth is not None:
             known = unit.full(_true(shown.truth, name), max(0.001, (high - low) / 2))
         cells = (
-            estimate_of(unit, value, low, high, axis=axis),
+            formats.estimate_of(unit, value, low, high, axis=axis),
             changes.get(name),
-            error_of(unit, error),
+            formats.error_of(unit, error),
         )
         rows.append((unit.label(name), known, *cells, *(each[place] for _, each in more)))
     table = (
         Column("series", first, "words"),
         Column("truth", message("Truth"), data_only=shown.truth is None),
-        estimate_column(answer, scale=axis and ("0", "100%")),
+        formats.estimate_column(answer, scale=axis and ("0", "100%")),
         change_column(answer, shown),
         Column("std_error", message("Std. error")),
         *(column for column, _ in more),
@@ -127,7 +115,7 @@ def _true(truth: Any, name: str) -> float:
 
 def change_column(answer: Answer, shown: Shown) -> Column:
     """The changes of a comparison, if there is one."""
-    title = change_title(answer.unit)
+    title = formats.change_title(answer.unit)
     return Column("change", title, sort="change", data_only=shown.comparison is None)
 
 
@@ -183,24 +171,24 @@ class DistributionKind(Kind[Distribution]):
             worst=answer.unit.full(answer.budget, answer.budget),
             name=answer.unit.label(answer.series.names[-1]),
         )
-        log = (_LOG,) if answer.mean.log else ()
+        log = (_LOG,) if answer.log else ()
         return _QUANTILES, *log, EVERYONE, poisoning(answer, worst)
 
     def frames(self, answer: Distribution, shown: Shown) -> tuple[Frame, ...]:
         reaches = [answer.reach(each.p) for each in answer.quantiles]
-        reaches.append(answer.mean.reach(answer.fakes))
+        reaches.append(answer.mean_reach)
         series = series_frame(answer, shown, message("Number"), _reach(answer, reaches))
         below = Frame("below", message("Share below a limit"), notes=_limits(answer, shown))
         if not shown.drawn:
-            return series, _outside(answer, shown), histogram_frame(answer), below
+            return series, _outside(answer, shown), charts.histogram_frame(answer), below
         if not self.unknown(answer):
-            series = replace(series, pictures=self.pictures(answer, shown, MOST_BARS))
+            series = replace(series, pictures=self.pictures(answer, shown, charts.MOST_BARS))
             below = replace(below, pictures=(_curve(answer, shown),))
         return series, _outside(answer, shown), below
 
     def pictures(self, answer: Distribution, shown: Shown, limit: int) -> tuple[Picture, ...]:
-        bars = MOST_BARS if limit > _CARD_BARS else _CARD_BARS
-        chart = histogram_chart(answer, height=_HISTOGRAM_HEIGHT, limit=bars)
+        bars = charts.MOST_BARS if limit > _CARD_BARS else _CARD_BARS
+        chart = charts.histogram_chart(answer, height=_HISTOGRAM_HEIGHT, limit=bars)
         legend = (
             ("bar", message("share of devices in each bar")),
             ("bar outside", message("outside of the range")),
@@ -209,7 +197,7 @@ class DistributionKind(Kind[Distribution]):
         return (Picture(chart, legend=legend),)
 
     def card(self, answer: Distribution) -> Card:
-        chart = histogram_chart(answer, height=_CARD_HEIGHT, limit=_CARD_BARS)
+        chart = charts.histogram_chart(answer, height=_CARD_HEIGHT, limit=_CARD_BARS)
         return Card(chart, name=message("Median"), blank=not chart.marks.rows[0].known)
 
 
@@ -218,7 +206,7 @@ def _curve(answer: Distribution, shown: Shown) -> Picture:
         "share of devices below each number, and {level}% interval of each",
         level=f"{answer.level * 100:g}",
     )
-    chart = curve_chart(answer, next(iter(shown.limits), None))
+    chart = charts.curve_chart(answer, next(iter(shown.limits), None))
     return Picture(chart, legend=(("line", told),))
 
 
@@ -271,23 +259,23 @@ def _outside(answer: Distribution, shown: Shown) -> Frame:
     columns = (
         Column("series", message("Number"), "words"),
         Column("truth", message("Truth"), data_only=truth is None),
-        estimate_column(answer),
+        formats.estimate_column(answer),
         Column("std_error", message("Std. error")),
     )
     return Frame("outside", message("Outside of the range"), columns, rows)
 
 
 def _share(found: RangeShare) -> Estimate:
-    return estimate_of(SHARES, found.share, found.low, found.high)
+    return formats.estimate_of(SHARES, found.share, found.low, found.high)
 
 
 def _error(found: RangeShare) -> str:
-    return error_of(SHARES, math.sqrt(found.variance))
+    return formats.error_of(SHARES, math.sqrt(found.variance))
 
 
 def _quantile_words(answer: Distribution, name: str, part: str) -> str:
     numbers = answer.series.at(name)
-    told = estimate_of(answer.unit, *numbers)
+    told = formats.estimate_of(answer.unit, *numbers)
     if not all(map(math.isfinite, numbers[1:])):
         return message(_ONE_SIDED, name=name, estimate=told.text)
     template = _AT_OR_BELOW if answer.range.integer else _BELOW
@@ -314,22 +302,22 @@ class MeanKind(Kind[Mean]):
 
     def headline(self, answer: Mean) -> str:
         series = answer.series
-        told = estimate_of(answer.unit, *series.at(answer.leading))
-        template = _GEOMETRIC if answer.mean.log else _MEAN
+        told = formats.estimate_of(answer.unit, *series.at(answer.leading))
+        template = _GEOMETRIC if answer.log else _MEAN
         return message(template, estimate=told.text, level=answer.level, between=told.between)
 
     def reading(self, answer: Mean) -> tuple[str, ...]:
         worst = message("+{worst}", worst=answer.unit.full(answer.budget, answer.budget))
-        log = (_LOG,) if answer.mean.log else ()
+        log = (_LOG,) if answer.log else ()
         return *log, _ENDS, EVERYONE, poisoning(answer, worst)
 
     def frames(self, answer: Mean, shown: Shown) -> tuple[Frame, ...]:
-        reach = _reach(answer, [answer.mean.reach(answer.fakes)])
+        reach = _reach(answer, [answer.mean_reach])
         frame = series_frame(answer, shown, message("Number"), reach)
         return (replace(frame, pictures=self.pictures(answer, shown, 0)) if shown.drawn else frame,)
 
     def pictures(self, answer: Mean, shown: Shown, limit: int) -> tuple[Picture, ...]:
-        return (Picture(scale_chart(answer), legend=(_interval_key(answer),)),)
+        return (Picture(charts.scale_chart(answer), legend=(_interval_key(answer),)),)
 
     def card(self, answer: Mean) -> Card:
-        return Card(scale_chart(answer))
+        return Card(charts.scale_chart(answer))

@@ -12,7 +12,7 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.pair import margins_of
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.base import Exposure, Finding
-from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs import Covariance
 from deniable_estimator.analyses.pairs.poisoning import Fake
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import Basis, Part, vars_of

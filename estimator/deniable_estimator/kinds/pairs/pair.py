@@ -15,17 +15,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol.types.pair import Pair
 from deniable_estimator.analyses.base import Exposure, Finding
-from deniable_estimator.analyses.pairs.conditional import Conditionals, conditionals
-from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.analyses.pairs.dependence import (
-    Effect,
-    Independence,
-    Residuals,
-    effect,
-    independence,
-    residuals,
-    shrunken,
-)
+from deniable_estimator.analyses.pairs import Conditionals, Covariance, conditionals, dependence
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
 from deniable_estimator.document.csv_files import Table, plain, records
 from deniable_estimator.document.units import CONDITIONALS, Unit
@@ -60,7 +50,7 @@ class Side(NamedTuple):
     table: FloatArray
     shares: Conditionals
     """Of the devices with the value of a row, the shares of the columns."""
-    residuals: Residuals | None
+    residuals: dependence.Residuals | None
     carries: NDArray[np.bool_]
 
 
@@ -132,7 +122,7 @@ class PairAnswer(Answer):
     def sides(self) -> tuple[Side, Side]:
         """It seen from its first list, and from its second."""
         (first, second), (one, two), apart = self.names, self.margins, self.residuals
-        turned = apart and Residuals(*(each.T for each in apart))
+        turned = apart and dependence.Residuals(*(each.T for each in apart))
         table, carries = self.table, self.carries
         return (
             Side(self.names, self.margins, table, self._given(table), apart, carries),
@@ -147,7 +137,7 @@ class PairAnswer(Answer):
     def conditionals(self) -> tuple[Conditionals, Conditionals]:
         """The shares given the first list, and given the second, both in the shape of the table."""
         first, second = self.sides
-        return first.shares, second.shares.turned()
+        return first.shares, Conditionals._make(each.T for each in second.shares)
 
     def _given(self, table: FloatArray) -> Conditionals:
         if self.covariance is None:
@@ -161,9 +151,9 @@ class PairAnswer(Answer):
         return self.covariance if self.n >= LEAST_FOR_TEST else None
 
     @cached_property
-    def independence(self) -> Independence | None:
+    def independence(self) -> dependence.Independence | None:
         """The test of independence; None with too few reports."""
-        return None if self._tested is None else independence(self.table, self._tested)
+        return None if self._tested is None else dependence.independence(self.table, self._tested)
 
     @property
     def dependent(self) -> bool:
@@ -172,15 +162,15 @@ class PairAnswer(Answer):
         return test is not None and test.p_value <= 1 - self.level
 
     @cached_property
-    def residuals(self) -> Residuals | None:
+    def residuals(self) -> dependence.Residuals | None:
         """How far each cell is from independence; None without the test."""
-        return None if self._tested is None else residuals(self.table, self._tested)
+        return None if self._tested is None else dependence.residuals(self.table, self._tested)
 
     @cached_property
     def shrunken(self) -> FloatArray | None:
         """The table that is likely nearest to the truth: biased towards independence, and without
         intervals; None without the test."""
-        return None if self.residuals is None else shrunken(self.table, self.residuals)
+        return None if self.residuals is None else dependence.shrunken(self.table, self.residuals)
 
     @cached_property
     def carries(self) -> NDArray[np.bool_]:
@@ -193,9 +183,13 @@ class PairAnswer(Answer):
         return carries.reshape(self.shape)
 
     @cached_property
-    def effect(self) -> Effect | None:
+    def effect(self) -> dependence.Effect | None:
         """Cramer's V; None without the test."""
-        return None if self._tested is None else effect(self.table, self._tested, self.level)
+        return (
+            None
+            if self._tested is None
+            else dependence.effect(self.table, self._tested, self.level)
+        )
 
     @property
     def lumped(self) -> tuple[str, ...]:

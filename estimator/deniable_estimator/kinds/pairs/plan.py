@@ -22,8 +22,7 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.pair import MAX_PAIR_CELLS, Pair, PairPart
 from deniable.protocol.types.texts import Category
 from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.pairs.conditional import LEAST_ERRORS, conditionals
-from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs import LEAST_ERRORS, Covariance, conditionals
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.forecasting.detection import LEVEL, POWER, first

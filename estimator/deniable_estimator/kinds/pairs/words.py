@@ -19,13 +19,7 @@ from deniable_estimator.document.document import (
 )
 from deniable_estimator.document.plot.marks import CellRow, HeatCell, HeatMap
 from deniable_estimator.document.units import CONDITIONALS, cell_words, half_width, value_words
-from deniable_estimator.kinds.formats import (
-    NOISE,
-    SHARE,
-    estimate_of,
-    interval_title,
-    noted,
-)
+from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.kind import OFFERED, Card, Kind, Shown
 from deniable_estimator.kinds.numbers.words import poisoning
 from deniable_estimator.kinds.pairs.making import combine_pairs, estimate_pair
@@ -93,7 +87,7 @@ class PairKind(Kind[PairAnswer]):
         tested = () if verdict == self.headline(answer) else (verdict,)
         points = CONDITIONALS.text(answer.budget, answer.budget)
         worst = poisoning(answer, message("+{worst} points to a cell", worst=points))
-        notes = map(noted, remarks(answer))
+        notes = map(formats.noted, remarks(answer))
         return *tested, *notes, _BOTH, worst, *fakes_words(answer)
 
     def frames(self, answer: PairAnswer, shown: Shown) -> tuple[Frame, ...]:
@@ -191,12 +185,12 @@ def _cells(answer: PairAnswer, shown: Shown) -> Frame:
     if size > shown.rows and apart is not None:
         order = np.argsort(apart.p_value.ravel(), kind="stable")
     listed = order[: shown.rows].tolist()
-    interval = interval_title(answer.level)
+    interval = formats.interval_title(answer.level)
     given, _ = answer.seen_from(shown.given).names
     columns = (
         *(Column(name, name, "name") for name in answer.names),
         Column("truth", message("Truth"), data_only=shown.truth is None),
-        Column("share", SHARE, "estimate", interval=interval),
+        Column("share", formats.SHARE, "estimate", interval=interval),
         *(
             Column(
                 *(f"given {name}", message("Of its {name}", name=name), "estimate"),
@@ -231,7 +225,9 @@ def _cell_row(answer: PairAnswer, place: int, truth: Any) -> Sequence[Any]:
         value_words(margin.values[index]) for margin, index in zip(answer.margins, at, strict=True)
     )
     given = [
-        estimate_of(CONDITIONALS, *(float(each[at]) for each in (side.share, side.low, side.high)))
+        formats.estimate_of(
+            CONDITIONALS, *(float(each[at]) for each in (side.share, side.low, side.high))
+        )
         if side.known[at]
         else Estimate(None, CONDITIONALS.unknown)
         for side in answer.conditionals
@@ -242,10 +238,10 @@ def _cell_row(answer: PairAnswer, place: int, truth: Any) -> Sequence[Any]:
         text = CONDITIONALS.signed(away, float(apart.std_error[at]))
         beyond = WordedValue(away, text, "strong" if answer.carries[at] else "plain")
     return (
-        WordedValue(first, first, tag="" if joint.detected[place] else NOISE),
+        WordedValue(first, first, tag="" if joint.detected[place] else formats.NOISE),
         second,
         None if truth is None else CONDITIONALS.full(float(truth[place]), 0.001),
-        estimate_of(
+        formats.estimate_of(
             CONDITIONALS, *(float(each[place]) for each in (joint.share, joint.low, joint.high))
         ),
         *given,

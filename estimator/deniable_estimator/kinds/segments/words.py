@@ -11,16 +11,9 @@ import numpy as np
 
 from deniable_estimator.document.document import Column, Estimate, Frame
 from deniable_estimator.document.units import half_width
+from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.base import TOGETHER, Answer
-from deniable_estimator.kinds.formats import (
-    change_cells,
-    estimate_title,
-    interval_title,
-    not_listed,
-    series_cell,
-    series_name,
-)
-from deniable_estimator.kinds.segments.segmented import Group, Segmented
+from deniable_estimator.kinds.segments import Group, Segmented
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import message, sentence
 
@@ -48,7 +41,7 @@ def segment_frames(found: Segmented, names: Sequence[str]) -> tuple[Frame, ...]:
     if found.rest is not None:
         answers.append((message("rest"), found.rest, None))
     answers.append((message("all"), found.total, None))
-    unit, level, reference = found.total.unit, interval_title(found.level), found.reference
+    unit, level, reference = found.total.unit, formats.interval_title(found.level), found.reference
     compared = message("Difference from {segment}", segment=reference.name) if reference else ""
     frames: list[Frame] = []
     for name in names:
@@ -59,7 +52,7 @@ def segment_frames(found: Segmented, names: Sequence[str]) -> tuple[Frame, ...]:
             Column("segment", ", ".join(found.by), "name"),
             Column("n", message("Reports"), "count", aside=True),
             Column(
-                *("estimate", estimate_title(unit), "estimate"),
+                *("estimate", formats.estimate_title(unit), "estimate"),
                 interval=level,
                 scale=ends,
                 zero=(0.0 - base) / (top - base),
@@ -67,14 +60,19 @@ def segment_frames(found: Segmented, names: Sequence[str]) -> tuple[Frame, ...]:
             Column("difference", compared, "words", aside=True, data_only=reference is None),
         )
         rows = [
-            (label, each.n, series_cell(each, name, (base, top)), _difference(found, group, name))
+            (
+                label,
+                each.n,
+                formats.series_cell(each, name, (base, top)),
+                _difference(found, group, name),
+            )
             for label, each, group in answers
         ]
         differs = message("differs") if found.differs[found.names.index(name)] else ""
-        title = series_name(found.total, name)
+        title = formats.series_name(found.total, name)
         frames.append(Frame(f"series-{len(frames)}", title, columns, rows, subtitle=differs))
     if more := len(found.names) - len(names):
-        frames[-1] = replace(frames[-1], notes=(not_listed(more),))
+        frames[-1] = replace(frames[-1], notes=(formats.not_listed(more),))
     return tuple(frames)
 
 
@@ -86,7 +84,7 @@ def _axis(numbers: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
 
 def _difference(found: Segmented, group: Group | None, name: str) -> Estimate | None:
     comparison = found.comparisons.get(group.key) if group else None
-    cell = change_cells(comparison, [name]).get(name)
+    cell = formats.change_cells(comparison, [name]).get(name)
     return cell and replace(cell, tag="")
 
 

@@ -96,14 +96,13 @@ def bar_chart(
 
 def folded_chart(
     estimate: Shares, shown: Shown, *, limit: int, noise_limit: int
-) -> tuple[Bars, Bars | None, int]:
+) -> tuple[Bars, Bars | None]:
     """The same in two parts on one scale: at most `limit` values that stand out, with impossible
-    ones first, and at most `noise_limit` that do not, which are to be folded away; and how many of
-    these there are, drawn or not. Where none stands out nothing is folded away, nor is one half of
-    a boolean."""
+    ones first, and at most `noise_limit` of those that are to be folded away, if there are any
+    (`Shares.parted`)."""
     standing, noise = estimate.parted
     if not len(noise):
-        return bar_chart(estimate, shown, limit=limit), None, 0
+        return bar_chart(estimate, shown, limit=limit), None
     scaled = np.concatenate((standing[:limit], noise[:noise_limit]))
     rest = bar_chart(estimate, shown, limit=noise_limit, places=noise, scaled=scaled)
     return (
@@ -113,14 +112,12 @@ def folded_chart(
             name=f"{rest.name}-noise",
             title=message("{title} below the noise", title=rest.title),
         ),
-        len(noise),
     )
 
 
 def _describe(estimate: Shares, rows: list[BarRow]) -> str:
     """A description of the picture for screen readers."""
-    told: list[str] = []
-    told += [
+    told: list[str] = [
         message(
             _IMPOSSIBLE if row.impossible else _BETWEEN,
             value=row.label,

@@ -22,10 +22,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
+from deniable_estimator.analyses import asked_values, oracle_analysis
+from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import Exposure, Finding
-from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.forecasting.detection import critical_value
 from deniable_estimator.kinds.basis import Basis, Part, caveats, vars_of
 from deniable_estimator.kinds.shares.shares import Shares
@@ -58,7 +57,7 @@ def estimate_shares(
         values,
         found,
         analysis.exposure(found.share, n / np.maximum(reports, 1)),
-        figures(tallies, analysis, kept, (found.share, found.noise)),
+        analysis.figures(tallies, kept, analysis.share_tests(found.share, found.noise)),
         level,
         adjust,
         complete=first.candidates is None,

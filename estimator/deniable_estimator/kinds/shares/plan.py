@@ -117,7 +117,7 @@ def _designed(asked: Asked) -> tuple[FrequencyOracle[Any], str]:
 def lasting_error(mechanism: Memoizing[Any], share: float, devices: int) -> float:
     """The standard error of a share that remains over any number of windows, when the fresh noise
     has averaged out and the same devices report: sqrt(V1 / devices), with V1 from
-    `deniable_estimator.analyses.memoized`."""
+    `deniable_estimator.analyses.base`."""
     p1, q1 = (float(each) for each in analysis_of(mechanism).memo_channel())
     rate = q1 + share * (p1 - q1)
     return math.sqrt(rate * (1 - rate) / devices) / (p1 - q1)

@@ -113,14 +113,12 @@ class Shares(Answer):
     @property
     def gain(self) -> FloatArray:
         """The most that so many fake devices add to each share."""
-        gain: FloatArray = self.fakes * self.exposure.gain
-        return gain
+        return self.fakes * self.exposure.gain
 
     @property
     def loss(self) -> FloatArray:
         """The most that so many fake devices take from each share."""
-        loss: FloatArray = self.fakes * self.exposure.loss
-        return loss
+        return self.fakes * self.exposure.loss
 
     @property
     def budget(self) -> float:
@@ -131,8 +129,7 @@ class Shares(Answer):
     @property
     def detected(self) -> NDArray[np.bool_]:
         """Which values are detected, by the adjusted p-values."""
-        detected: NDArray[np.bool_] = self.p_adjusted <= 1 - self.level
-        return detected
+        return self.p_adjusted <= 1 - self.level
 
     @cached_property
     def impossible(self) -> NDArray[np.bool_]:
@@ -146,11 +143,10 @@ class Shares(Answer):
         slack = 0.0 if self.complete else _COLLISIONS
         scores = far_scores(self.share, self.noise, slack)
         family = int(np.isfinite(self.share).sum())
-        found: NDArray[np.bool_] = beyond & (
+        return beyond & (
             # From below, as a level may be so small that 1 minus it is 1.
             scores > -NormalDist().inv_cdf(max(self.alarm_level / family, 5e-324))
         )
-        return found
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -158,36 +154,28 @@ class Shares(Answer):
         slow."""
         return np.argsort(-self.share, kind="stable")
 
-    @cached_property
-    def standing(self) -> NDArray[np.intp]:
-        """The places of the detected values, the largest first, without impossible ones."""
-        return self.order[(self.detected & ~self.impossible)[self.order]]
-
-    @cached_property
-    def below(self) -> NDArray[np.intp]:
-        """The indices of the values that are not distinguishable from noise, the largest first."""
-        return self.order[~(self.detected | self.impossible)[self.order]]
-
     @property
     def strange(self) -> NDArray[np.intp]:
         """The indices of the values with impossible shares, those furthest out first."""
         places = np.flatnonzero(self.impossible)
         return places[np.argsort(-np.abs(self.share[places] - 0.5), kind="stable")]
 
-    @property
+    @cached_property
     def parted(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The places of the values that stand out, with impossible ones first, and of those to fold
-        away. Where none stands out none is folded away, nor is one half of a boolean."""
-        standing = np.concatenate((self.strange, self.standing))
+        """The places of the values that stand out, the impossible and then the largest first, and
+        of those that cannot be told from noise, which are to be folded away. Where none stands out
+        none is folded away, nor is one half of a boolean."""
+        order, impossible = self.order, self.impossible[self.order]
+        detected = self.detected[order]
+        standing = np.concatenate((self.strange, order[detected & ~impossible]))
         if self.boolean or not len(standing):
-            return self.order, self.order[:0]
-        return standing, self.below
+            return order, order[:0]
+        return standing, order[~(detected | impossible)]
 
     @property
     def moved(self) -> NDArray[np.bool_]:
         """Which values normalization has moved by more than their standard error."""
-        moved: NDArray[np.bool_] = np.abs(self.normalized - self.share) > self.std_error
-        return moved
+        return np.abs(self.normalized - self.share) > self.std_error
 
     def numbers(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
         """`adjustment`, `complete`, and `values`: a list with one object for each value, with

@@ -14,20 +14,7 @@ from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.document.document import Column, Frame, Picture, Tone, WordedValue
 from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.kinds.formats import (
-    NOISE,
-    SHARE,
-    caption,
-    change_cells,
-    change_order,
-    error,
-    estimate_of,
-    interval_title,
-    not_listed,
-    p_value,
-    series_name,
-    values_below_noise,
-)
+from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.kind import OFFERED, Card, Kind, Shown
 from deniable_estimator.kinds.numbers.words import EVERYONE, change_column, poisoning
 from deniable_estimator.kinds.shares.charts import bar_chart, folded_chart
@@ -46,7 +33,7 @@ _MOVED = message("*: more than a standard error away from the unbiased estimate.
 _IMPOSSIBLE_TAG = message("impossible")
 _NORMALIZED = sentence("normalized shares, {level}% intervals")
 _UNBIASED = sentence("unbiased shares, {level}% intervals")
-_TONES: dict[str, Tone] = {_IMPOSSIBLE_TAG: "alarm", NOISE: "quiet", "": "plain"}
+_TONES: dict[str, Tone] = {_IMPOSSIBLE_TAG: "alarm", formats.NOISE: "quiet", "": "plain"}
 
 
 class SharesKind(Kind[Shares]):
@@ -71,7 +58,7 @@ class SharesKind(Kind[Shares]):
         first = order[0]
         spread = float(answer.high[first] - answer.low[first]) / 2
         if answer.boolean:
-            told = estimate_of(answer.unit, *answer.series.at("true"))
+            told = formats.estimate_of(answer.unit, *answer.series.at("true"))
             return message(
                 "{share} say yes; the {level:.0%} interval is {between}.",
                 share=told.text,
@@ -142,18 +129,14 @@ class SharesKind(Kind[Shares]):
         frame = _frame(answer, shown)
         if not shown.drawn:
             return (frame,)
-        limits = {"limit": _CHART_BARS, "noise_limit": _NOISE_BARS}
-        standing, noise, hidden = folded_chart(answer, shown, **limits)
-        parts = [each for each in (standing, noise) if each]
-        drawn = _picture(answer, shown, parts)
-        picture = replace(drawn, folded=noise, fold=values_below_noise(hidden))
-        return (replace(frame, pictures=(picture,)),)
+        parts = folded_chart(answer, shown, limit=_CHART_BARS, noise_limit=_NOISE_BARS)
+        return (replace(frame, pictures=(_picture(answer, shown, *parts),)),)
 
     def pictures(self, answer: Shares, shown: Shown, limit: int) -> tuple[Picture, ...]:
-        return (_picture(answer, shown, [bar_chart(answer, shown, limit=limit)]),)
+        return (_picture(answer, shown, bar_chart(answer, shown, limit=limit)),)
 
     def caption(self, answer: Shares, shown: Shown) -> str:
-        return caption(answer, _NORMALIZED if shown.normalized else _UNBIASED)
+        return formats.caption(answer, _NORMALIZED if shown.normalized else _UNBIASED)
 
     def footnote(self, answer: Shares) -> str:
         told = [
@@ -182,12 +165,12 @@ class SharesKind(Kind[Shares]):
         return None if metric.type.name == "number" or metric.values == ("true", "false") else shown
 
 
-def _picture(answer: Shares, shown: Shown, parts: Sequence[Bars]) -> Picture:
-    """A chart, which may have two parts, with its legend."""
+def _picture(answer: Shares, shown: Shown, chart: Bars, noise: Bars | None = None) -> Picture:
+    """A chart, which may have a part that is folded away, with its legend."""
     level = f"{answer.level * 100:g}"
     legend = [
         ("bar", message("unbiased estimate")),
-        ("whisker", interval_title(answer.level)),
+        ("whisker", formats.interval_title(answer.level)),
         ("bar noise", message("cannot be told from noise")),
     ]
     if shown.normalized:
@@ -197,17 +180,17 @@ def _picture(answer: Shares, shown: Shown, parts: Sequence[Bars]) -> Picture:
     if answer.impossible.any():
         told = message("impossible: no honest crowd has such a share")
         legend.append(("bar impossible", told))
-    notes = []
+    parts, notes = [chart, *([noise] if noise else [])], []
     if any(each.more for each in parts) and not answer.boolean:
-        drawn = sum(len(each.rows) for each in parts)
         notes.append(
             message(
                 "The {shown} largest of {values} values.",
-                shown=drawn,
+                shown=sum(len(each.rows) for each in parts),
                 values=f"{len(answer.values):,}",
             )
         )
-    return Picture(parts[0], legend=tuple(legend), notes=tuple(notes))
+    fold = formats.values_below_noise(len(noise.rows) + noise.more) if noise else ""
+    return Picture(chart, folded=noise, fold=fold, legend=tuple(legend), notes=tuple(notes))
 
 
 def _frame(answer: Shares, shown: Shown) -> Frame:
@@ -229,7 +212,7 @@ def _frame(answer: Shares, shown: Shown) -> Frame:
     more = len(standing) + len(noise) - len(places)
     top = None if shown.drawn or not len(places) else float(answer.high[places].max())
     moved = answer.moved[places].any()
-    notes = [*((_MOVED,) if moved else ()), *((not_listed(more),) if more else ())]
+    notes = [*((_MOVED,) if moved else ()), *((formats.not_listed(more),) if more else ())]
     if shown.find and not len(places):
         notes = [message("No value contains {text}.", text=shown.find)]
     return Frame(
@@ -240,7 +223,7 @@ def _frame(answer: Shares, shown: Shown) -> Frame:
         [_TONES[_tag(answer, place)] for place in places.tolist()],
         tuple(notes),
         folded=len(rest),
-        fold=values_below_noise(len(noise)) if len(noise) else "",
+        fold=formats.values_below_noise(len(noise)) if len(noise) else "",
         more=more,
     )
 
@@ -252,9 +235,9 @@ def _columns(answer: Shares, shown: Shown, top: float | None) -> tuple[Column, .
         Column("line", "", "count", data_only=True),
         Column("truth", message("Truth"), data_only=shown.truth is None),
         Column(
-            *("share", SHARE, "estimate"),
+            *("share", formats.SHARE, "estimate"),
             sort="share",
-            interval=interval_title(answer.level),
+            interval=formats.interval_title(answer.level),
             scale=scale,
         ),
         change_column(answer, shown),
@@ -290,14 +273,14 @@ def _rows(
         )
     ]
     values = [answer.values[place] for place in places.tolist()]
-    changes = change_cells(shown.comparison, values)
+    changes = formats.change_cells(shown.comparison, values)
     axis = None if top is None else (0.0, top)
     rows = []
     for value, place, share, low, high, std_error, p_adjusted, normalized, moved in zip(
         values, places.tolist(), *columns, strict=True
     ):
         spread = (high - low) / 2
-        name, known = series_name(answer, value), None
+        name, known = formats.series_name(answer, value), None
         if shown.truth is not None:
             known = SHARES.full(float(shown.truth[place]), spread)
         rows.append(
@@ -305,10 +288,10 @@ def _rows(
                 WordedValue(value, name, tag=_tag(answer, place)),
                 place + 1,
                 known,
-                estimate_of(SHARES, share, low, high, axis=axis),
+                formats.estimate_of(SHARES, share, low, high, axis=axis),
                 changes.get(value),
-                error(std_error),
-                p_value(p_adjusted),
+                formats.error(std_error),
+                formats.p_value(p_adjusted),
                 SHARES.full(normalized, spread) + ("*" if moved else ""),
             )
         )
@@ -319,7 +302,7 @@ def _tag(answer: Shares, place: int) -> str:
     """What a value is not, if anything."""
     if answer.impossible[place]:
         return _IMPOSSIBLE_TAG
-    return "" if answer.detected[place] else NOISE
+    return "" if answer.detected[place] else formats.NOISE
 
 
 def _found(answer: Shares, shown: Shown) -> NDArray[np.intp]:
@@ -330,7 +313,7 @@ def _found(answer: Shares, shown: Shown) -> NDArray[np.intp]:
         names = [value.casefold() for value in answer.values]
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.intp)
     elif column == "change" and shown.comparison is not None:
-        changed = change_order(shown.comparison)
+        changed = formats.change_order(shown.comparison)
         first = answer.places(tuple(shown.comparison.values[at] for at in changed))
         order = np.concatenate((first, order[~np.isin(order, first)]))
     if shown.find:
