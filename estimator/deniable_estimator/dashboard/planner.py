@@ -27,7 +27,6 @@ from deniable_estimator.document.document import Frame, Picture
 from deniable_estimator.document.plot.lines import path
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
 from deniable_estimator.document.plot.ticks import Tick
-from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.inputs import Asked, InputError, read_form
 from deniable_estimator.kinds.formats import share_text
 from deniable_estimator.kinds.kind import Shown
@@ -39,6 +38,7 @@ from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import counted, message, spaced
 from deniable_estimator.planning.inputs import PlanKind
 from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.statistics.detection import detectable_share
 
 planner = Blueprint("planner", __name__)
 

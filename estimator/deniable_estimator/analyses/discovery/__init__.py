@@ -1,7 +1,7 @@
 """Discovery: which strings occur, and how common strings are that somebody names.
 
 `tree.py` searches the rows for strings, with the `prior.py` of text, and tests what it finds.
-`forecasting.discovery_forecast` says what surfaces in which crowd.
+`statistics.expected` says what surfaces in which crowd.
 
 A string that is asked for by name is estimated from the rows after its last token, as a find is:
 the row of its last token counts it too, but has chosen it, if it was found in the same reports.

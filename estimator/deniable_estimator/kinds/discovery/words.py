@@ -6,7 +6,6 @@ import math
 
 from deniable_estimator.document.document import Column, Document, Frame, Note, WordedValue
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.kinds.discovery.finds import Explained, Finds
 from deniable_estimator.kinds.formats import (
     estimate,
@@ -19,6 +18,7 @@ from deniable_estimator.kinds.formats import (
     warned,
 )
 from deniable_estimator.messages import counted, isolated, message, spaced
+from deniable_estimator.statistics.expected import Reach
 
 _CUT = message("cut")
 _CUT_NOTE = message(

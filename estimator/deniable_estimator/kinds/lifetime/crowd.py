@@ -31,20 +31,20 @@ from deniable.protocol.mechanisms import (
 from deniable.protocol.types.number import Number
 from deniable.protocol.windows import IN_A_YEAR
 from deniable_estimator.document.units import SHARES, NumberUnit
-from deniable_estimator.forecasting.detection import std_error
-from deniable_estimator.forecasting.lifetime_split import (
+from deniable_estimator.inputs import Asked
+from deniable_estimator.kinds.numbers.plan import in_units
+from deniable_estimator.kinds.shares.plan import lasting_error
+from deniable_estimator.messages import message
+from deniable_estimator.planning.lifetime_split import (
     MOST_EPSILON,
     Split,
     declared,
     split_of,
 )
-from deniable_estimator.forecasting.number_forecast import Z
-from deniable_estimator.inputs import Asked
-from deniable_estimator.kinds.numbers.plan import in_units
-from deniable_estimator.kinds.shares.plan import lasting_error
-from deniable_estimator.messages import message
 from deniable_estimator.planning.words import SALT
 from deniable_estimator.privacy.guarantees import Bound
+from deniable_estimator.statistics.detection import std_error
+from deniable_estimator.statistics.expected import Z
 from deniable_estimator.statistics.intervals import FloatArray
 
 Question: TypeAlias = Literal["share", "mean", "distribution"]

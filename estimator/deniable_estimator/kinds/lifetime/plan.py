@@ -1,8 +1,8 @@
 """How a lifetime epsilon can be divided, and what a crowd tells with each division.
 
 A device may send k reports, each with epsilon L / k, and reports with probability k / N in each of
-the N windows of the planned years. `planning.lifetime_crowd` says how many devices
-have reports left then; `forecasting.lifetime_split` has the variance of a report, what a window
+the N windows of the planned years. `kinds.lifetime.crowd` says how many devices
+have reports left then; `planning.lifetime_split` has the variance of a report, what a window
 tells (`information`), and what that assumes.
 
 Newer devices have more of their reports left. So with few reports a device and a high turnover, the
@@ -21,7 +21,13 @@ from deniable import SchemeError
 from deniable.protocol.mechanisms import MAX_EPSILON
 from deniable.protocol.types.number import Number
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
-from deniable_estimator.forecasting.lifetime_split import (
+from deniable_estimator.inputs import Asked, InputError
+from deniable_estimator.kinds.lifetime.crowd import LifetimeChoice, LifetimeCrowd, Remembered
+from deniable_estimator.kinds.numbers.plan import check_range, number_type
+from deniable_estimator.messages import counted, message
+from deniable_estimator.planning import words
+from deniable_estimator.planning.inputs import Planned
+from deniable_estimator.planning.lifetime_split import (
     MOST_EPSILON,
     Split,
     declared,
@@ -29,12 +35,6 @@ from deniable_estimator.forecasting.lifetime_split import (
     report_counts,
     smallest_lifetime,
 )
-from deniable_estimator.inputs import Asked, InputError
-from deniable_estimator.kinds.lifetime.crowd import LifetimeChoice, LifetimeCrowd, Remembered
-from deniable_estimator.kinds.numbers.plan import check_range, number_type
-from deniable_estimator.messages import counted, message
-from deniable_estimator.planning import words
-from deniable_estimator.planning.inputs import Planned
 from deniable_estimator.privacy.words import chance, factor, rounded_up
 
 SMALLEST_EPSILON = 0.25

@@ -26,12 +26,12 @@ from deniable_estimator.analyses.pairs.conditional import LEAST_ERRORS, conditio
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
-from deniable_estimator.forecasting.detection import LEVEL, POWER, first
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import message
 from deniable_estimator.planning import words
 from deniable_estimator.planning.inputs import Planned
 from deniable_estimator.planning.population import pair_shares
+from deniable_estimator.statistics.detection import LEVEL, POWER, first
 from deniable_estimator.statistics.tails import (
     chi_square_quantile,
     halved,

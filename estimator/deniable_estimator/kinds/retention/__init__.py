@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from deniable.protocol.mechanisms.memoized_retention import MAX_AGES
 from deniable.protocol.types.retention import DEFAULT_AGES
-from deniable_estimator.forecasting.retention_forecast import NEW
 from deniable_estimator.inputs import REQUIRED, Input
 from deniable_estimator.messages import message
 from deniable_estimator.planning.inputs import (
@@ -23,6 +22,7 @@ from deniable_estimator.planning.inputs import (
     real,
     whole,
 )
+from deniable_estimator.statistics.expected import NEW
 
 _INPUTS = (
     Input(

@@ -17,7 +17,12 @@ from deniable.protocol.types.texts import Category
 from deniable_estimator.analyses import analysis_of, oracle_analysis
 from deniable_estimator.document.document import Document, Fact, Note
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.forecasting.detection import (
+from deniable_estimator.inputs import Asked, InputError
+from deniable_estimator.messages import message
+from deniable_estimator.planning import words
+from deniable_estimator.planning.inputs import SERVED_SIZE, Planned
+from deniable_estimator.privacy.words import rounded_up
+from deniable_estimator.statistics.detection import (
     LEVEL,
     POWER,
     detectable_share,
@@ -26,11 +31,6 @@ from deniable_estimator.forecasting.detection import (
     std_error,
     usable,
 )
-from deniable_estimator.inputs import Asked, InputError
-from deniable_estimator.messages import message
-from deniable_estimator.planning import words
-from deniable_estimator.planning.inputs import SERVED_SIZE, Planned
-from deniable_estimator.privacy.words import rounded_up
 
 
 def planned(asked: Asked) -> Planned:
@@ -38,7 +38,7 @@ def planned(asked: Asked) -> Planned:
 
     A mechanism for strings is planned for a list of `size` candidates. The smallest detectable
     share is at family-wise level 0.05 with power 0.8; for strings that are decoded by cohorts it is
-    somewhat too small (see `forecasting.detection`).
+    somewhat too small (see `statistics.detection`).
 
     Raises:
         InputError, SchemeError: it cannot be planned.

@@ -39,16 +39,7 @@ from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any
 
-from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms import FrequencyOracle
-from deniable.protocol.metric import Metric
-
-WORTHWHILE_SHARE = 0.01
-"""A metric that cannot detect a share of 1%, or find such strings in half of the windows, gets a
-note before it is released."""
-
-LARGE_SHARE = 0.05
-"""A metric that cannot even detect this share gets a warning."""
 
 LEVEL = 0.05
 """The chance of calling any of the values detected when none is there."""
@@ -69,13 +60,6 @@ _NORMAL = 1e10
 _COVERAGE = 0.95
 
 _normal = NormalDist()
-
-
-def taking_part(metric: Metric) -> CodedMessage:
-    """What part of the devices reports in a window, as the registry says it."""
-    if metric.one_in is not None:
-        return CodedMessage("one_in", "one_in {count:,}", count=metric.one_in)
-    return CodedMessage("sample_rate", "sample_rate {rate:g}", rate=metric.sample_rate)
 
 
 def deviations(level: float) -> float:

@@ -35,16 +35,15 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
-from deniable.protocol.mechanisms.number_range import Histogram
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
-from deniable_estimator.forecasting.number_forecast import mean_variance
+from deniable_estimator.statistics.expected import report_variance
 
 MOST_EPSILON = 3.0
 """The largest epsilon of one report that is proposed. After one such report a 50/50 guess is right
@@ -64,47 +63,6 @@ Design: TypeAlias = Callable[[float], Mechanism[Any]]
 
 Sent: TypeAlias = Callable[[int], float]
 """How many reports a device sends on average, by how many its budget allows."""
-
-
-class Variance(NamedTuple):
-    """n times the variance of an estimate from n reports, one of each device."""
-
-    noise: float
-    """What the mechanism adds."""
-    spread: float
-    """What the choice of the devices adds, even without noise."""
-
-    @property
-    def total(self) -> float:
-        return self.noise + self.spread
-
-
-def report_variance(mechanism: Mechanism[Any], share: float) -> Variance:
-    """The variance that one report leaves: for values that of `share`, for numbers in units of the
-    range.
-
-    With p and q of a frequency oracle ::
-
-        noise = [share p (1-p) + (1-share) q (1-q)] / (p-q)**2,  spread = share (1-share)
-
-    A mean (range from -1 to 1) has its largest noise over the range, and numbers spread evenly;
-    a distribution the average over its edges, and the share 1/2 (`forecasting.number_forecast`).
-    A string of discovery is seen by the reports of one table, so both are as many times as large
-    as there are tables.
-
-    Raises:
-        TypeError: the mechanism neither counts values nor numbers.
-    """
-    if isinstance(mechanism, (FrequencyOracle, PrefixTree)):
-        p, q, part = mechanism.p, mechanism.q, Fraction(share)
-        tables = len(mechanism.rows) if isinstance(mechanism, PrefixTree) else 1
-        noise = (part * p * (1 - p) + (1 - part) * q * (1 - q)) / (p - q) ** 2
-        return Variance(float(tables * noise), float(tables * part * (1 - part)))
-    if isinstance(mechanism, SlidingWindow):
-        return Variance(mean_variance(mechanism), 1 / 3)
-    if isinstance(mechanism, Histogram):
-        return Variance(mechanism.edge_variance, 1 / 4)
-    raise TypeError(f"{mechanism.name} has no known variance")
 
 
 def sent_reports(reports: int, sample_rate: float, windows: int) -> float:

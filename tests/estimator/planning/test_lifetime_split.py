@@ -19,8 +19,7 @@ from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.texts import Boolean, Category, String
-from deniable_estimator.forecasting.detection import std_error
-from deniable_estimator.forecasting.lifetime_split import (
+from deniable_estimator.planning.lifetime_split import (
     MOST_EPSILON,
     WORTH_A_NOTE,
     better_split,
@@ -31,6 +30,7 @@ from deniable_estimator.forecasting.lifetime_split import (
     smallest_lifetime,
     split_of,
 )
+from deniable_estimator.statistics.detection import std_error
 
 RANGE = NumberRange("0", "1")
 DESIGNS = {
