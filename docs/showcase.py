@@ -24,8 +24,7 @@ from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.releasing.making import release
-from deniable_estimator.releasing.prepared import ReleaseRequest
-from deniable_estimator.releasing.preparing import prepare
+from deniable_estimator.releasing.preparing import ReleaseRequest, prepare
 from deniable_estimator.releasing.release_ledger import ReleaseLedger
 
 REGISTRY = """

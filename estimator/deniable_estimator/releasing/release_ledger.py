@@ -149,10 +149,9 @@ class ReleaseLedger:
             )
             return KeptRelease(known, today, charge, None, None)
 
-    def keep(self, known: str, make: Callable[[], tuple[str, str]]) -> KeptRelease:
-        """The release with this id, with its document and table; `make` makes them if no process
-        has done so. Nobody has seen what `make` returns if this fails."""
-        document, csv = make()
+    def keep(self, known: str, document: str, csv: str) -> KeptRelease:
+        """The release with this id, with this document and table if no process was first. Nobody
+        has seen them if this fails."""
         with self._alone():
             self._ask(
                 "UPDATE releases SET document = ?, csv = ? WHERE id = ? AND document IS NULL",

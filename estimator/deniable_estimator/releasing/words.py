@@ -14,7 +14,7 @@ from deniable_estimator.privacy.outsider import MAY_FAIL, OPERATOR
 from deniable_estimator.privacy.words import rounded_up
 
 if TYPE_CHECKING:
-    from deniable_estimator.releasing.prepared import Prepared
+    from deniable_estimator.releasing.preparing import Prepared
 
 METHODS = {
     "exact": message("none: sums as they are"),

@@ -119,8 +119,7 @@ def release(
     from deniable_estimator.document.terminal import show
     from deniable_estimator.releasing.making import release as release_it
     from deniable_estimator.releasing.manifest import private_key
-    from deniable_estimator.releasing.prepared import NoReports, ReleaseRequest
-    from deniable_estimator.releasing.preparing import prepare
+    from deniable_estimator.releasing.preparing import NoReports, ReleaseRequest, prepare
     from deniable_estimator.releasing.release_ledger import ReleaseLedger, charges_in
     from deniable_estimator.terminal.release_documents import (
         release_document,

@@ -14,9 +14,9 @@ from deniable_estimator.document.document import Column, Document, Fact, Frame, 
 from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.releasing.charge import Charge, ReleaseAccount, ReleasesSpent
-from deniable_estimator.releasing.making import Release
+from deniable_estimator.releasing.making import Release, charge_after
 from deniable_estimator.releasing.manifest import ManifestError
-from deniable_estimator.releasing.prepared import Prepared
+from deniable_estimator.releasing.preparing import Prepared
 from deniable_estimator.releasing.release_ledger import KeptRelease
 from deniable_estimator.releasing.words import (
     figure,
@@ -52,7 +52,7 @@ def release_plan_document(
     """
     epsilon, delta = prepared.guarantee()
     widest = prepared.widest()
-    charges = [*earlier, prepared.charge_after(earlier)]
+    charges = [*earlier, charge_after(prepared, earlier)]
     after = ReleasesSpent.of(charges, delta_of_all, budget)
     first, last = prepared.labels[0], prepared.labels[-1]
     rests_on = (

@@ -12,8 +12,7 @@ from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.releasing.making import release
-from deniable_estimator.releasing.prepared import ReleaseRequest
-from deniable_estimator.releasing.preparing import prepare
+from deniable_estimator.releasing.preparing import ReleaseRequest, prepare
 from deniable_estimator.releasing.release_ledger import ReleaseLedger
 
 from .conftest import NOW, TOKEN, Clock, dashboard_of, program_of
