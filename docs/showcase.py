@@ -287,7 +287,6 @@ def _release(path: Path, store: Store, registry: Registry, today: date) -> None:
         where = {"platform": "web"} if metric == "page_load" else {}
         request = ReleaseRequest(Query(metric, Days(*days), where=where), **how)
         release(prepare(Reader(store), registry, request, then), ledger, now=then)
-    ledger.close()
 
 
 def _annotations(today: date) -> str:

@@ -13,11 +13,11 @@ from deniable.protocol.coded_message import counted
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note
 from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.releasing.charge import Charge, ReleaseAccount, ReleasesSpent
+from deniable_estimator.releasing.charge import ReleaseAccount, ReleasesSpent
 from deniable_estimator.releasing.making import Release, charge_after
 from deniable_estimator.releasing.manifest import ManifestError
 from deniable_estimator.releasing.preparing import Prepared
-from deniable_estimator.releasing.release_ledger import KeptRelease
+from deniable_estimator.releasing.release_ledger import KeptRelease, ReleaseLedger
 from deniable_estimator.releasing.words import (
     figure,
     pair_part,
@@ -42,9 +42,7 @@ def release_document(found: Release, out: Path | None) -> Document:
     return Document("release", _heading(manifest), verdict, frames=frames, notes=told)
 
 
-def release_plan_document(
-    prepared: Prepared, earlier: Sequence[Charge], delta_of_all: float, budget: float | None
-) -> Document:
+def release_plan_document(prepared: Prepared, ledger: ReleaseLedger) -> Document:
     """What a release would cost in accuracy, and of the budget.
 
     Raises:
@@ -52,8 +50,9 @@ def release_plan_document(
     """
     epsilon, delta = prepared.guarantee()
     widest = prepared.widest()
+    earlier = ledger.charges()
     charges = [*earlier, charge_after(prepared, earlier)]
-    after = ReleasesSpent.of(charges, delta_of_all, budget)
+    after = ReleasesSpent.of(charges, ledger.delta, ledger.budget)
     first, last = prepared.labels[0], prepared.labels[-1]
     rests_on = (
         f"{prepared.n:,} reports of {counted(len(prepared.labels), 'window')}, {first} to "

@@ -37,10 +37,7 @@ def make(store, registry, ledger):
     def made(metric, epsilon=Fraction(1, 2)):
         request = ReleaseRequest(Query(metric), epsilon=epsilon)
         kept = ReleaseLedger(ledger, 1e-6, None)
-        try:
-            return release(prepare(Reader(store), registry, request, LATER), kept, now=LATER)
-        finally:
-            kept.close()
+        return release(prepare(Reader(store), registry, request, LATER), kept, now=LATER)
 
     return made
 

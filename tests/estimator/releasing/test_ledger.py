@@ -12,8 +12,6 @@ from deniable_estimator.releasing.charge import Charge
 from deniable_estimator.releasing.release_ledger import (
     LedgerError,
     ReleaseLedger,
-    account_in,
-    releases_in,
 )
 from deniable_estimator.releasing.words import figure
 
@@ -45,10 +43,9 @@ def test_a_crash_between_charge_and_document_spends_and_publishes_nothing(path):
     release is finished without a second charge."""
     ledger = ReleaseLedger(path, 1e-6, None)
     ledger.charged("a", TODAY, lambda _: charge(0.5))
-    ledger.close()
     again = ReleaseLedger(path, 1e-6, 0.5)
     assert again.spent().epsilon == pytest.approx(0.5)
-    assert [each.document for each in releases_in(path, 1e-6, None)[0]] == [None]
+    assert [each.document for each in ledger.releases()] == [None]
     again.charged("a", TODAY, lambda _: charge(0.5))
     assert again.keep("a", "one", "csv").document == "one"
     assert again.spent().epsilon == pytest.approx(0.5)
@@ -89,7 +86,7 @@ def test_a_spent_delta_is_refused(path):
 
 def test_others_cannot_read_the_file(path):
     """It is made for its owner alone."""
-    ReleaseLedger(path, 1e-6, None).close()
+    ReleaseLedger(path, 1e-6, None).charged("a", TODAY, lambda _: charge(0.5))
     assert path.stat().st_mode & 0o077 == 0
 
 
@@ -109,7 +106,6 @@ def _releases(path, results):
 def test_two_processes_never_spend_more_than_the_budget(path):
     """Both ask for the same releases at once: each is made once, both get the same document, and
     the budget holds."""
-    ReleaseLedger(path, 1e-6, 0.5).close()
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     workers = [context.Process(target=_releases, args=(str(path), results)) for _ in range(2)]
@@ -137,7 +133,6 @@ def spent_ledger(tmp_path_factory):
         ledger.charged(f"id{number}", TODAY, lambda _, cost=cost: cost)
         ledger.keep(f"id{number}", "{}" + " " * 300, "csv" * 50)
     spent = ledger.spent().epsilon
-    ledger.close()
     return path.read_bytes(), spent
 
 
@@ -148,7 +143,7 @@ def _spent_by(path, content):
     told = []
     for ask in (
         lambda: ReleaseLedger(path, 1e-6, None).spent().epsilon,
-        lambda: account_in(path, 1e-6, None).total.epsilon,
+        lambda: ReleaseLedger(path, 1e-6, None).account().total.epsilon,
     ):
         try:
             told.append(ask())
@@ -167,7 +162,7 @@ def test_a_ledger_that_is_cut_at_any_byte_forgets_nothing(path, spent_ledger):
     for cut in (0, 1):
         path.write_bytes(whole[:cut])
         with pytest.raises(LedgerError, match="is cut off"):
-            ReleaseLedger(path, 1e-6, None)
+            ReleaseLedger(path, 1e-6, None).charged("a", TODAY, lambda _: charge(0.1))
     assert _spent_by(path, whole) == (spent, spent)
 
 
@@ -192,7 +187,7 @@ def test_a_row_that_was_changed_or_lost_refuses_every_release(path, change):
     with pytest.raises(LedgerError, match=r"is damaged.* was changed"):
         ledger.charged("d", TODAY, lambda _: charge(0.1))
     with pytest.raises(LedgerError, match="is damaged"):
-        account_in(path, 1e-6, None)
+        ledger.account()
 
 
 def test_a_ledger_is_made_whole_or_not_at_all(path, monkeypatch):
@@ -204,31 +199,37 @@ def test_a_ledger_is_made_whole_or_not_at_all(path, monkeypatch):
         raise OSError("no space left on device")
 
     monkeypatch.setattr("deniable_estimator.releasing.release_ledger.os.link", die)
+    ledger = ReleaseLedger(path, 1e-6, None)
     with pytest.raises(LedgerError, match="no space left"):
-        ReleaseLedger(path, 1e-6, None)
+        ledger.charged("b", TODAY, lambda _: charge(0.1))
     assert list(path.parent.iterdir()) == []
 
     def late(one, other):
         monkeypatch.setattr("deniable_estimator.releasing.release_ledger.os.link", real)
-        ReleaseLedger(path, 1e-6, None).charged("a", TODAY, lambda _: charge(0.1))
+        ledger.charged("a", TODAY, lambda _: charge(0.1))
         real(one, other)
 
     monkeypatch.setattr("deniable_estimator.releasing.release_ledger.os.link", late)
-    assert ReleaseLedger(path, 1e-6, None).spent().releases == 1
+    ledger.charged("b", TODAY, lambda _: charge(0.1))
+    assert ledger.spent().releases == 2
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
+def test_a_full_disk_charges_nothing_or_keeps_the_charge(path, monkeypatch):
     """If there is no room for a charge, nothing is charged. If there is none for the document, the
     charge stays, nothing was handed out, and the same release is finished once there is room."""
     ledger = ReleaseLedger(path, 1e-6, None)
-    connection = ledger._connection
     ledger.charged("a", TODAY, lambda _: charge(0.1))
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    def full(*given, connect=sqlite3.connect, **more):
+        connection = connect(*given, **more)
+        connection.execute(f"PRAGMA max_page_count = {path.stat().st_size // 4096}")
+        return connection
+
+    monkeypatch.setattr("deniable_estimator.releasing.release_ledger.sqlite3.connect", full)
     with pytest.raises(LedgerError, match="full"):
         ledger.keep("a", "{}" * 100_000, "csv")
-    (kept,) = releases_in(path, 1e-6, None)[0]
+    (kept,) = ledger.releases()
     assert kept.document is None
 
     def charge_more():
@@ -238,9 +239,9 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
     with pytest.raises(LedgerError, match="full"):
         charge_more()
     # The charge that had no room is not counted, and those before it are.
-    names = {each.id for each in releases_in(path, 1e-6, None)[0]}
+    names = {each.id for each in ledger.releases()}
     assert names == {"a", *(f"b{number}" for number in range(len(names) - 1))}
-    connection.execute("PRAGMA max_page_count = 100000")
+    monkeypatch.undo()
     assert ledger.keep("a", "one", "csv").document == "one"
     assert ledger.charged("c", TODAY, lambda _: charge(0.1)).document is None
 
