@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
@@ -57,12 +57,6 @@ _STEPS = 100
 """Proposed epsilons have two decimals, or three significant digits if that is finer."""
 
 _NEGLIGIBLE = 1e-17
-
-Design: TypeAlias = Callable[[float], Mechanism[Any]]
-"""What designs the mechanism of a metric within a declared epsilon."""
-
-Sent: TypeAlias = Callable[[int], float]
-"""How many reports a device sends on average, by how many its budget allows."""
 
 
 def sent_reports(reports: int, sample_rate: float, windows: int) -> float:
@@ -134,44 +128,44 @@ class Split:
         return float(Decimal(repr(self.epsilon)) * self.reports)
 
 
-def split_of(design: Design, epsilon: float, reports: int, sent: Sent, *, share: float) -> Split:
-    """So many reports at this declared epsilon."""
-    mechanism = design(epsilon)
-    variance = report_variance(mechanism, share)
-    information = sent(reports) / variance.total
-    return Split(reports, epsilon, mechanism.epsilon, mechanism.name, *variance, information)
+class Splits(NamedTuple):
+    """All ways to divide the lifetimes of one metric."""
 
+    design: Callable[[float], Mechanism[Any]]
+    """The mechanism of the metric within a declared epsilon."""
+    sent: Callable[[int], float]
+    """How many reports a device sends on average, by how many its budget allows."""
+    share: float = SMALL_SHARE
+    """That whose variance counts."""
 
-def smallest_lifetime(
-    design: Design,
-    target: float,
-    sent: Sent,
-    *,
-    share: float = SMALL_SHARE,
-    most_reports: int,
-) -> Split | None:
-    """The split with the smallest lifetime epsilon that tells at least `target`, an `information`;
-    among those of `report_counts`, with epsilons of two decimals.
+    def of(self, epsilon: float, reports: int) -> Split:
+        """So many reports at this declared epsilon."""
+        mechanism = self.design(epsilon)
+        variance = report_variance(mechanism, self.share)
+        information = self.sent(reports) / variance.total
+        return Split(reports, epsilon, mechanism.epsilon, mechanism.name, *variance, information)
 
-    None if there is none with at most `most_reports` reports of MOST_EPSILON each.
-    """
-    found: Split | None = None
-    for count in report_counts(1, most_reports):
-        largest = math.floor(MOST_EPSILON * _STEPS)
-        if found is not None:
-            # More reports are of interest only if they cost less in all.
-            spent = found.reports * round(found.epsilon * _STEPS)
-            largest = min(largest, (spent - 1) // count)
+    def smallest(self, target: float, most_reports: int) -> Split | None:
+        """That with the smallest lifetime epsilon that tells at least `target`, an `information`;
+        among those of `report_counts`, with epsilons of two decimals.
 
-        def told(steps: int, count: int = count) -> Split:
-            return split_of(design, steps / _STEPS, count, sent, share=share)
+        None if there is none with at most `most_reports` reports of MOST_EPSILON each.
+        """
+        found: Split | None = None
+        for count in report_counts(1, most_reports):
+            largest = math.floor(MOST_EPSILON * _STEPS)
+            if found is not None:
+                # More reports are of interest only if they cost less in all.
+                spent = found.reports * round(found.epsilon * _STEPS)
+                largest = min(largest, (spent - 1) // count)
 
-        if largest < 1 or told(largest).information < target:
-            continue
-        steps = range(1, largest)
-        enough = bisect_left(steps, target, key=lambda each: told(each).information)
-        found = told(enough + 1)
-    return found
+            def told(steps: int, count: int = count) -> float:
+                return self.of(steps / _STEPS, count).information
+
+            if largest >= 1 and told(largest) >= target:
+                steps = bisect_left(range(1, largest), target, key=told) + 1
+                found = self.of(steps / _STEPS, count)
+        return found
 
 
 TWOFOLD = 2.0
@@ -219,21 +213,17 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
     def design(epsilon: float) -> Mechanism[Any]:
         return metric.type.design(metric.mechanism, metric.name, epsilon)
 
-    def told(epsilon: float, count: int) -> tuple[Split, float]:
-        """The split, and what it tells of a share of one half."""
-        split = split_of(design, epsilon, count, sent, share=SMALL_SHARE)
-        half = split_of(design, epsilon, count, sent, share=0.5)
-        return split, half.information
-
-    today, half_today = told(metric.epsilon, reports)
+    splits, of_half = Splits(design, sent), Splits(design, sent, share=0.5)
+    today = splits.of(metric.epsilon, reports)
+    half = of_half.of(metric.epsilon, reports).information
     try:
         others = [
-            told(declared(Fraction(lifetime) / count), count)
+            splits.of(declared(Fraction(lifetime) / count), count)
             for count in report_counts(fewest, reports - 1)
         ]
     except SchemeError:  # the named mechanism has one epsilon only
         return None
-    better = [split for split, half in others if half >= half_today]
+    better = [each for each in others if of_half.of(each.epsilon, each.reports).information >= half]
     if not better:
         return None
     best = max(better, key=lambda split: split.information)
@@ -256,7 +246,7 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
         belief=_belief(best.exact_epsilon),
         belief_now=_belief(exact),
     )
-    least = smallest_lifetime(design, today.information, sent, most_reports=reports)
+    least = splits.smallest(today.information, reports)
     if least is None or least.lifetime_epsilon >= lifetime:
         return advice
     return CodedMessage(
