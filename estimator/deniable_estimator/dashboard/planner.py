@@ -28,10 +28,10 @@ from deniable_estimator.document.plot.lines import path
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.inputs import Asked, InputError, read_form
+from deniable_estimator.kinds import PLANS, make
 from deniable_estimator.kinds.formats import share_text
 from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.kinds.lifetime.crowd import LifetimeChoice
-from deniable_estimator.kinds.plans import PLANS, make
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.kinds.shares.charts import bar_chart
 from deniable_estimator.kinds.shares.shares import Shares

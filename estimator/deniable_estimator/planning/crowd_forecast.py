@@ -27,21 +27,10 @@ from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
-from deniable_estimator.planning.crowd_limits import (
-    discovery_remarks,
-    forecast,
-    segment_forecast,
-    wasteful_range,
-)
+from deniable_estimator.planning import crowd_limits
 from deniable_estimator.planning.lifetime_split import TWOFOLD, better_split
+from deniable_estimator.statistics import expected
 from deniable_estimator.statistics.detection import detectable_share, usable
-from deniable_estimator.statistics.expected import (
-    NEW,
-    ExpectedRetention,
-    Reach,
-    Z,
-    mean_half_width,
-)
 
 
 def remarks(
@@ -49,12 +38,12 @@ def remarks(
 ) -> Iterator[tuple[str, Literal["warning", "note"]]]:
     """What the expected crowd cannot tell, and better choices, each with its severity. `cap` is the
     registry's own lifetime epsilon."""
-    if lacks := forecast(metric):
+    if lacks := crowd_limits.forecast(metric):
         yield lacks, "warning" if lacks.arguments["blind"] else "note"
-    yield from discovery_remarks(metric)
-    if lacks := segment_forecast(metric):
+    yield from crowd_limits.discovery_remarks(metric)
+    if lacks := crowd_limits.segment_forecast(metric):
         yield lacks, "note"
-    if advice := wasteful_range(metric):
+    if advice := crowd_limits.wasteful_range(metric):
         yield advice, "note"
     if advice := better_split(metric, cap):
         yield advice, "warning" if advice.arguments["times"] >= TWOFOLD else "note"
@@ -128,13 +117,14 @@ def _shown(metric: Metric) -> tuple[str, Callable[[float], str]]:
     """What is shown, before the figures, and the figure of so many reports."""
     mechanism = metric.scheme.mechanism
     if isinstance(mechanism, PrefixTree):
-        return "new strings from", lambda n: _share(Reach.in_window(mechanism, n).sure_text)
+        reach = expected.Reach.in_window
+        return "new strings from", lambda n: _share(reach(mechanism, n).sure_text)
     if isinstance(mechanism, SlidingWindow):
         subject = "the mean, as a part of its range, to"
-        return subject, lambda n: _width(mean_half_width(mechanism, n))
+        return subject, lambda n: _width(expected.mean_half_width(mechanism, n))
     if isinstance(mechanism, Histogram):
         variance = mechanism.edge_variance
-        return "shares below a number to", lambda n: _width(Z * math.sqrt(variance / n))
+        return "shares below a number to", lambda n: _width(expected.Z * math.sqrt(variance / n))
     oracle, size = metric.scheme.oracle, len(metric.values) or CANDIDATES
     return "shares from", lambda n: _share(
         detectable_share(oracle, size, n) if usable(oracle, size, n) else None
@@ -152,11 +142,11 @@ def _share(share: float | None) -> str:
 
 def _retention_words(mechanism: MemoizedRetention, reports: float, when: str) -> Iterator[str]:
     """What so many reports tell in a window and over its ages, each as the end of a sentence."""
-    found = ExpectedRetention.of(mechanism, reports)
+    found = expected.ExpectedRetention.of(mechanism, reports)
     if found.exact is not None:
         yield f"who is new, stayed or returned is known to +-{100 * found.exact:.2g} points {when}"
     if found.average is not None:
         yield (
             f"how many come back to +-{100 * found.average:.2g} points, on average over "
-            f"{mechanism.ages} cohorts, if {NEW:.0%} of the devices are new"
+            f"{mechanism.ages} cohorts, if {expected.NEW:.0%} of the devices are new"
         )

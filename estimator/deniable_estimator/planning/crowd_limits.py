@@ -15,16 +15,8 @@ from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable.protocol.windows import IN_A
+from deniable_estimator.statistics import expected
 from deniable_estimator.statistics.detection import detectable_share, reports_to_detect, usable
-from deniable_estimator.statistics.expected import (
-    NEW,
-    QUANTILES,
-    ExpectedRetention,
-    Reach,
-    mean_half_width,
-    reports_for_quantile,
-    reports_to_find,
-)
 
 WORTHWHILE_SHARE = 0.01
 """A metric that cannot detect a share of 1%, or find such strings in half of the windows, gets a
@@ -64,7 +56,7 @@ def forecast(metric: Metric) -> CodedMessage | None:
     if isinstance(mechanism, Numeric):
         return _number_forecast(metric, reports, facts)
     if isinstance(mechanism, MemoizedRetention):
-        return _retention_forecast(ExpectedRetention.of(mechanism, reports), facts)
+        return _retention_forecast(expected.ExpectedRetention.of(mechanism, reports), facts)
     if isinstance(mechanism, PrefixTree):
         return _discovery_forecast(metric, mechanism, reports, facts)
     if not metric.values:
@@ -104,7 +96,7 @@ def _number_forecast(metric: Metric, reports: float, facts: dict[str, Any]) -> C
     found, blind = [], False
     window = mechanism.mean if isinstance(mechanism, HierarchicalHistogram) else mechanism
     if isinstance(window, SlidingWindow):
-        part = mean_half_width(window, reports if window is mechanism else reports / 4)
+        part = expected.mean_half_width(window, reports if window is mechanism else reports / 4)
         blind = part >= 0.5
         if blind:
             told = "the mean is known to no better than the range"
@@ -113,8 +105,8 @@ def _number_forecast(metric: Metric, reports: float, facts: dict[str, Any]) -> C
             told = "the mean is known to +-{part:.2g} of the range"
             found.append(CodedMessage("rough_mean", told, part=part))
     if isinstance(mechanism, Histogram):
-        needed = {each: reports_for_quantile(mechanism, each) for each in QUANTILES}
-        open_ones = [each for each, count in needed.items() if count > reports]
+        needed = {p: expected.reports_for_quantile(mechanism, p) for p in expected.QUANTILES}
+        open_ones = [p for p, count in needed.items() if count > reports]
         blind = 0.5 in open_ones
         if open_ones:
             names = [f"p{100 * each:g}" for each in open_ones]
@@ -144,7 +136,9 @@ def _number_forecast(metric: Metric, reports: float, facts: dict[str, Any]) -> C
     )
 
 
-def _retention_forecast(found: ExpectedRetention, facts: dict[str, Any]) -> CodedMessage | None:
+def _retention_forecast(
+    found: expected.ExpectedRetention, facts: dict[str, Any]
+) -> CodedMessage | None:
     """What so many reports cannot tell; None if the average retention is known to ten points, or
     the lifecycle where it alone is asked for."""
     if found.width <= USEFUL_RETENTION:
@@ -161,7 +155,7 @@ def _retention_forecast(found: ExpectedRetention, facts: dict[str, Any]) -> Code
         "weak_retention",
         "with {devices:,} devices the average retention is known to +-{points:.0f} points at best, "
         "if {new:.0%} of them are new {when}: it takes a larger epsilon or more devices",
-        new=NEW,
+        new=expected.NEW,
         **facts,
     )
 
@@ -170,10 +164,10 @@ def _discovery_forecast(
     metric: Metric, mechanism: PrefixTree, reports: float, facts: dict[str, Any]
 ) -> CodedMessage | None:
     """What so many reports cannot find; None if they find strings of 1% in half of the windows."""
-    share = Reach.in_window(mechanism, reports).half_text
+    share = expected.Reach.in_window(mechanism, reports).half_text
     if share <= WORTHWHILE_SHARE:
         return None
-    facts["needed"] = math.ceil(reports_to_find(mechanism, WORTHWHILE_SHARE) / metric.rate)
+    facts["needed"] = math.ceil(expected.reports_to_find(mechanism, WORTHWHILE_SHARE) / metric.rate)
     facts["blind"] = share > LARGE_SHARE
     if share > NOTHING:
         return CodedMessage(
@@ -211,7 +205,7 @@ def discovery_remarks(metric: Metric) -> Iterator[tuple[CodedMessage, Literal["w
         yield told, "warning"
     if metric.devices is None:
         return
-    reach = Reach.in_window(mechanism, metric.devices * metric.rate)
+    reach = expected.Reach.in_window(mechanism, metric.devices * metric.rate)
     if reach.half_text > WORTHWHILE_SHARE:
         return
     told = CodedMessage(
