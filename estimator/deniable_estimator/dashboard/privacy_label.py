@@ -25,17 +25,17 @@ from deniable_estimator.privacy.computing import guarantee, guarantee_in
 from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee
 from deniable_estimator.privacy.outsider import (
     DELTA,
+    SPANS,
     Outsider,
-    figure,
     outsider_of,
-    plain_delta,
 )
-from deniable_estimator.privacy.spans import SPANS
 from deniable_estimator.privacy.words import (
     chance,
     factor,
+    figure,
     in_clear,
     pace,
+    plain_delta,
     rounded_up,
     shared_words,
     typical_reports,

@@ -35,12 +35,11 @@ from deniable_estimator.privacy.mechanism_blankets import blanket_of, parts_of
 from deniable_estimator.privacy.outsider import (
     DELTA,
     LEAST_REPORTS,
+    SPANS,
     Outsider,
     outsider_of,
-    plain_delta,
 )
-from deniable_estimator.privacy.spans import SPANS
-from deniable_estimator.privacy.words import rounded_up
+from deniable_estimator.privacy.words import plain_delta, rounded_up
 
 _MOST_CLASSES = 12
 """A blanket of more classes is too long for a page."""
@@ -52,7 +51,7 @@ def report(registry: Registry, reports: int = LEAST_REPORTS, delta: float = DELT
     """The page, with the figures of this registry. The same registry gives the same page.
 
     Raises:
-        ValueError: the registry has no metric, `reports` is not positive, or `delta` cannot be.
+        ValueError: the registry has no metric.
     """
     whole = outsider_of(registry, None, reports, delta)
     metrics = [metric for metric in registry if metric.name not in registry.unasked]

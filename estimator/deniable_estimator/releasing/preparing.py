@@ -26,8 +26,7 @@ from deniable_estimator.document.units import Unit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy.computing import guarantee_in
 from deniable_estimator.privacy.guarantees import Bound, Guarantee
-from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums
-from deniable_estimator.privacy.spans import ReleasedSums
+from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, ReleasedSums, released_sums
 from deniable_estimator.releasing.charge import Counted, Kind, counted
 from deniable_estimator.releasing.noise import AddedNoise, Method, Sensitivity, noise_of, of_rho
 from deniable_estimator.releasing.statistic import Statistic, SupportCounts, statistic_of
