@@ -23,12 +23,7 @@ from deniable_estimator.messages import message
 from deniable_estimator.planning.words import mechanism_words
 from deniable_estimator.privacy.computing import guarantee, guarantee_in
 from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee
-from deniable_estimator.privacy.outsider import (
-    DELTA,
-    SPANS,
-    Outsider,
-    outsider_of,
-)
+from deniable_estimator.privacy.outsider import DELTA, SPANS, Outsider, outsider_of
 from deniable_estimator.privacy.words import (
     chance,
     factor,

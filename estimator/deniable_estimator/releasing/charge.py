@@ -123,10 +123,7 @@ def _sum(charges: Iterable[Charge], whole: str, of_window: str = "") -> float:
     reports.
     """
     found = 0.0
-    metrics: dict[str, list[Charge]] = defaultdict(list)
-    for charge in charges:
-        metrics[charge.metric].append(charge)
-    for each in metrics.values():
+    for each in _by_metric(charges).values():
         windows: dict[str, float] = defaultdict(float)
         limits = [charge.limit for charge in each]
         for charge in each:
@@ -139,6 +136,13 @@ def _sum(charges: Iterable[Charge], whole: str, of_window: str = "") -> float:
         known = [limit for limit in limits if limit is not None]
         most = max(known) if len(known) == len(limits) else None
         found += math.fsum(sorted(windows.values(), reverse=True)[:most])
+    return found
+
+
+def _by_metric(charges: Iterable[Charge]) -> Mapping[str, list[Charge]]:
+    found: dict[str, list[Charge]] = defaultdict(list)
+    for charge in charges:
+        found[charge.metric].append(charge)
     return found
 
 
@@ -204,10 +208,8 @@ class ReleaseAccount:
         """That of releases in the order in which they were made: the day of each, its charge, and
         whether it was published."""
         charges = [charge for _, charge, _ in made]
-        by_metric: dict[str, list[Charge]] = defaultdict(list)
-        for charge in charges:
-            by_metric[charge.metric].append(charge)
-        found = {name: ReleasesSpent.of(each, delta, None) for name, each in by_metric.items()}
+        by_metric = _by_metric(charges).items()
+        found = {name: ReleasesSpent.of(each, delta, None) for name, each in by_metric}
         order = sorted(found, key=lambda name: (-found[name].epsilon, name))
         return cls(
             ReleasesSpent.of(charges, delta, budget),

@@ -60,6 +60,12 @@ class KeptRelease:
     document: str | None
     csv: str | None
 
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What its document says of itself; nothing if it was never finished."""
+        found: dict[str, Any] = json.loads(self.document)["manifest"] if self.document else {}
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class ListedRelease:

@@ -57,8 +57,6 @@ tails. The cube roots that serve above it would call one supporter of 10,000 val
 _NORMAL = 1e10
 """If the variance of chance support is above this, its tails are normal to five digits."""
 
-_COVERAGE = 0.95
-
 _normal = NormalDist()
 
 
@@ -122,8 +120,7 @@ def reports_to_detect(mechanism: FrequencyOracle[Any], size: int, share: float) 
 
 def reports_for_half_width(mechanism: FrequencyOracle[Any], share: float, half_width: float) -> int:
     """How many reports give a 95% interval of share +- half_width."""
-    z = deviations(_COVERAGE)
-    return math.ceil((z * std_error(mechanism, share, 1) / half_width) ** 2)
+    return math.ceil((deviations(0.95) * std_error(mechanism, share, 1) / half_width) ** 2)
 
 
 def usable(mechanism: FrequencyOracle[Any], size: int, reports: float) -> bool:

@@ -17,17 +17,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from deniable.protocol.mechanisms import (
-    AUTO,
-    MAX_MEMO_EPSILON,
-    Mechanism,
-    Memoizing,
-    design,
-)
+from deniable.protocol.mechanisms import AUTO, MAX_MEMO_EPSILON, Mechanism, Memoizing, design
 from deniable.protocol.types.number import Number
 from deniable.protocol.windows import IN_A_YEAR
 from deniable_estimator.document.units import SHARES, NumberUnit
@@ -35,20 +29,12 @@ from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.kinds.numbers.plan import check_range, in_units, number_type
 from deniable_estimator.kinds.shares.plan import lasting_error
 from deniable_estimator.messages import message
-from deniable_estimator.planning.lifetime_split import (
-    MOST_EPSILON,
-    Split,
-    Splits,
-    declared,
-)
+from deniable_estimator.planning.lifetime_split import MOST_EPSILON, Split, Splits, declared
 from deniable_estimator.planning.words import SALT
 from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.statistics.detection import std_error
 from deniable_estimator.statistics.expected import Z
 from deniable_estimator.statistics.intervals import FloatArray
-
-Question: TypeAlias = Literal["share", "mean", "distribution"]
-"""What the widths are about: one value's share, a mean, or the share below a limit."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +127,8 @@ class LifetimeCrowd:
 
     def __init__(self, asked: Asked) -> None:
         self.asked, self.number = asked, _number(asked)
-        self.question: Question = "distribution" if asked["ask"] == "both" else asked["ask"]
+        # What the widths are about: one value's share, a mean, or the share below a limit.
+        self.question: str = "distribution" if asked["ask"] == "both" else asked["ask"]
         self.share: float = asked["share"]
         self.devices: int = asked["devices"]
         in_a_year, years = IN_A_YEAR[asked["window"]], asked["years"]

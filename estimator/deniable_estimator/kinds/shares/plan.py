@@ -6,12 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from deniable.protocol.mechanisms import (
-    AUTO,
-    FrequencyOracle,
-    Memoizing,
-    design,
-)
+from deniable.protocol.mechanisms import AUTO, FrequencyOracle, Memoizing, design
 from deniable.protocol.mechanisms.choice import choose, loss
 from deniable.protocol.types.texts import Category
 from deniable_estimator.analyses import analysis_of, oracle_analysis
