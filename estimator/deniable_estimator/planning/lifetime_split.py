@@ -95,7 +95,7 @@ def rate_words(rate: float) -> str:
 def report_counts(fewest: int, most: int) -> Iterator[int]:
     """Numbers of reports to choose from, rising: both limits, and between them 1, 2, 3, 4, 6, 8,
     12, 16, 24 and so on."""
-    between = {1} | {2**power for power in range(1, 60)} | {3 * 2**power for power in range(60)}
+    between = {times * 2**power for times in (1, 3) for power in range(60)}
     yield from sorted({fewest, most} | {each for each in between if fewest < each < most})
 
 

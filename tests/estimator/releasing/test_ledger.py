@@ -3,16 +3,14 @@
 import multiprocessing
 import os
 import sqlite3
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.release_ledger import (
-    LedgerError,
-    ReleaseLedger,
-)
+from deniable_estimator.releasing.release_ledger import LedgerError, ReleaseLedger
 from deniable_estimator.releasing.words import figure
 
 TODAY = date(2026, 11, 23)
@@ -121,6 +119,21 @@ def test_two_processes_never_spend_more_than_the_budget(path):
     ledger = ReleaseLedger(path, 1e-6, 0.5)
     assert ledger.spent().releases == 2
     assert ledger.spent().epsilon <= 0.5
+
+
+def test_nobody_else_charges_while_a_charge_is_calculated(path):
+    """It rests on all earlier ones, so none may come in between."""
+    ledger = ReleaseLedger(path, 1e-6, None)
+
+    def cost(earlier):
+        with (
+            closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("BEGIN IMMEDIATE")
+        return charge(0.1)
+
+    assert ledger.charged("a", TODAY, cost).charge.epsilon == 0.1
 
 
 @pytest.fixture(scope="module")
