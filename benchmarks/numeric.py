@@ -28,7 +28,7 @@ from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.numbers.scores import scores
-from deniable_estimator.forecasting.number_forecast import mean_variance
+from deniable_estimator.statistics.expected import mean_variance
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 LEVEL = 0.95

@@ -30,9 +30,9 @@ from deniable.protocol.mechanisms import AUTO, design
 from deniable.protocol.mechanisms.choice import loss
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import oracle_analysis, sample_tally
-from deniable_estimator.forecasting.detection import reports_for_half_width
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.statistics.detection import reports_for_half_width
 from deniable_estimator.statistics.intervals import FloatArray, debias
 
 ZIPF, MOST_LOSS, Z = 1.1, 1.05, 1.959964

@@ -19,7 +19,7 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.releasing.noise import Method, noise_of
-from deniable_estimator.releasing.preparing import statistic_of
+from deniable_estimator.releasing.statistic import statistic_of
 from deniable_estimator.statistics.participation import Participation
 
 REPORTS = (10**3, 10**5, 10**7)

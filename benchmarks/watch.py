@@ -26,7 +26,6 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.asking.fetch import Question
-from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.judging.newest_window import (
     WEEKS_BEFORE,
     FalseAlarms,
@@ -35,6 +34,7 @@ from deniable_estimator.judging.newest_window import (
     judgement_level,
 )
 from deniable_estimator.kinds.basis import Part
+from deniable_estimator.statistics.detection import std_error
 from deniable_estimator.statistics.participation import Participation
 
 EPSILON = 1.0

@@ -24,8 +24,7 @@ from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.releasing.making import release
-from deniable_estimator.releasing.prepared import ReleaseRequest
-from deniable_estimator.releasing.preparing import prepare
+from deniable_estimator.releasing.preparing import ReleaseRequest, prepare
 from deniable_estimator.releasing.release_ledger import ReleaseLedger
 
 REGISTRY = """
@@ -288,7 +287,6 @@ def _release(path: Path, store: Store, registry: Registry, today: date) -> None:
         where = {"platform": "web"} if metric == "page_load" else {}
         request = ReleaseRequest(Query(metric, Days(*days), where=where), **how)
         release(prepare(Reader(store), registry, request, then), ledger, now=then)
-    ledger.close()
 
 
 def _annotations(today: date) -> str:

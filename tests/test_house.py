@@ -22,7 +22,7 @@ PACKAGES += ["demo/deniable_demo"]
 ROOMS = {
     "deniable": "tools device protocol",
     "deniable_estimator": "development rappor watching terminal dashboard releasing judging asking "
-    "kinds planning privacy analyses statistics forecasting annotations document inputs files "
+    "kinds planning privacy analyses statistics annotations document inputs files "
     "messages errors",
 }
 """The rooms of a package, from the top down."""

@@ -9,7 +9,7 @@ from deniable.protocol.mechanisms import MAX_CELLS, Packing, Row
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.segments import Segment, combinations, labels, place
 from deniable.testing import MemoryClient
-from deniable_estimator.planning.crowd_forecast import segment_forecast
+from deniable_estimator.planning.crowd_limits import segment_forecast
 
 from .conftest import metrics_toml
 

@@ -108,7 +108,7 @@ def test_with_memory(metric, strings):
 
 def test_the_cap_bounds_the_sum():
     """A registry's own lifetime ends every metric, and all of them together; per device of a
-    household, which has at least one."""
+    household."""
     registry = declared(cap="lifetime_epsilon = 3.0", memory=True)
     whole = together(registry, 2)
     assert whole.cap == 3.0
@@ -117,8 +117,6 @@ def test_the_cap_bounds_the_sum():
     browser = whole.metrics[1]
     assert browser.lifetime_reports == math.floor(3 / (browser.each.epsilon / 2))
     assert whole.metrics[0].lifetime_reports == 3
-    with pytest.raises(ValueError, match="household"):
-        one(household=0)
 
 
 def test_words_never_understate():
@@ -200,7 +198,6 @@ def test_derivation_leads_to_the_odds_in_force(case):
     """For every mechanism that ships, the two probabilities have the mechanism's odds, exactly."""
     mechanism = CASES[case][0]
     found = derivation_of(mechanism)
-    assert found is not None
     assert (found.high / found.low) ** found.times == mechanism.odds
     assert 0 < found.low < found.high < 1
     words = found.words
@@ -223,7 +220,6 @@ def test_probabilities_are_those_of_whole_reports(case):
     probability of any report, exactly."""
     mechanism, items, _ = CASES[case]
     found = derivation_of(mechanism)
-    assert found is not None
     (row,) = mechanism.rows
     chances = [
         Fraction(mechanism.likelihood(Report(0, column), item))

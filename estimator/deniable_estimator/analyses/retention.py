@@ -56,7 +56,7 @@ from deniable_estimator.analyses.base import (
     sample_each_row,
 )
 from deniable_estimator.analyses.own_columns import MemoizedSubsetSelectionAnalysis
-from deniable_estimator.forecasting.detection import deviations
+from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray, fieller_ends
 from deniable_estimator.statistics.participation import Participation
 

@@ -28,12 +28,13 @@ from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import GROUPS, Trend, trend
 from deniable_estimator.document.csv_files import Filed, Table
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.forecasting.detection import LARGE_SHARE, reports_to_detect
-from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.segments import Group, Segmented, name_of
 from deniable_estimator.messages import counted, message
+from deniable_estimator.planning.crowd_limits import LARGE_SHARE
+from deniable_estimator.statistics.detection import reports_to_detect
+from deniable_estimator.statistics.expected import reports_for_quantile
 
 _ENOUGH_FOR_MEAN = 400
 """With so many reports a mean is known to a few percent of its range at usual epsilons."""

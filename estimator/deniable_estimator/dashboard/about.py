@@ -21,12 +21,12 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import day_at
 from deniable_estimator.document.units import cell_words
-from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.formats import share_text, window
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 from deniable_estimator.planning.inputs import SERVED_SIZE
+from deniable_estimator.statistics.detection import detectable_share
 
 _LISTED = 100
 """So many values are listed in a definition."""

@@ -26,9 +26,9 @@ from deniable_estimator.document.csv_files import Filed, Table, csv_text, table_
 from deniable_estimator.document.document import plain
 from deniable_estimator.document.document import to_json as document_json
 from deniable_estimator.inputs import Asked
+from deniable_estimator.kinds import make
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.numbers.distribution import Distribution
-from deniable_estimator.kinds.plans import make
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.privacy.outsider import outsider_of
 from deniable_estimator.statistics.significance import Adjustment

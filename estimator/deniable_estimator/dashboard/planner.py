@@ -27,18 +27,18 @@ from deniable_estimator.document.document import Frame, Picture
 from deniable_estimator.document.plot.lines import path
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
 from deniable_estimator.document.plot.ticks import Tick
-from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.inputs import Asked, InputError, read_form
+from deniable_estimator.kinds import PLANS, make
 from deniable_estimator.kinds.formats import share_text
 from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.kinds.lifetime.crowd import LifetimeChoice
-from deniable_estimator.kinds.plans import PLANS, make
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.kinds.shares.charts import bar_chart
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import counted, message, spaced
 from deniable_estimator.planning.inputs import PlanKind
 from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.statistics.detection import detectable_share
 
 planner = Blueprint("planner", __name__)
 

@@ -23,19 +23,14 @@ from deniable_estimator.messages import message
 from deniable_estimator.planning.words import mechanism_words
 from deniable_estimator.privacy.computing import guarantee, guarantee_in
 from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee
-from deniable_estimator.privacy.outsider import (
-    DELTA,
-    Outsider,
-    figure,
-    outsider_of,
-    plain_delta,
-)
-from deniable_estimator.privacy.spans import SPANS
+from deniable_estimator.privacy.outsider import DELTA, SPANS, Outsider, outsider_of
 from deniable_estimator.privacy.words import (
     chance,
     factor,
+    figure,
     in_clear,
     pace,
+    plain_delta,
     rounded_up,
     shared_words,
     typical_reports,

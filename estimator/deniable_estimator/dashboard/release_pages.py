@@ -31,11 +31,7 @@ from deniable_estimator.releasing.release_ledger import (
     KeptRelease,
     LedgerError,
     ListedRelease,
-    account_in,
-    kept_release,
-    ledger_stamp,
-    listed_releases,
-    newest_release,
+    ReleaseLedger,
 )
 from deniable_estimator.releasing.words import (
     FORMS,
@@ -230,7 +226,7 @@ def _file(found: KeptRelease, form: str) -> Response:
 
 def release_named(name: str) -> KeptRelease | None:
     """The finished release with this id."""
-    return _from_ledger(lambda path: kept_release(path, name))
+    return _from_ledger(lambda ledger: ledger.finished(name))
 
 
 def _named(name: str) -> KeptRelease:
@@ -242,7 +238,7 @@ def _named(name: str) -> KeptRelease:
 
 def _newest(metric: str) -> KeptRelease:
     declared = metric in current_source().registry.metrics
-    found = _from_ledger(lambda path: newest_release(path, metric)) if declared else None
+    found = _from_ledger(lambda ledger: ledger.newest(metric)) if declared else None
     if found is None:
         raise NotFound(message("Nothing has been released of this metric."))
     return found
@@ -250,26 +246,27 @@ def _newest(metric: str) -> KeptRelease:
 
 def listed(most: int, metrics: Sequence[str] = ()) -> list[ListedRelease]:
     """The newest finished releases, of these metrics or of all."""
-    return _from_ledger(lambda path: listed_releases(path, most, metrics)) or []
+    return _from_ledger(lambda ledger: ledger.listed(most, metrics)) or []
 
 
 def release_account() -> ReleaseAccount | None:
     """What all releases spend, which is kept until the file changes; None without a ledger."""
-    settings = settings_in_force()
-    given = settings.release_delta, settings.release_budget
 
-    def spent(path: Path) -> ReleaseAccount:
-        key = digest("releases spend", str(path), ledger_stamp(path), *given)
-        return current_source().results.get(key, lambda: account_in(path, *given))
+    def spent(ledger: ReleaseLedger) -> ReleaseAccount:
+        known = str(ledger.path), ledger.stamp(), ledger.delta, ledger.budget
+        return current_source().results.get(digest("releases spend", *known), ledger.account)
 
     return _from_ledger(spent)
 
 
-def _from_ledger(ask: Callable[[Path], _T]) -> _T | None:
+def _from_ledger(ask: Callable[[ReleaseLedger], _T]) -> _T | None:
     """What the ledger says whose releases are shown; None if the operator has named none."""
-    path = settings_in_force().releases
+    settings = settings_in_force()
+    if not settings.releases:
+        return None
+    limits = settings.release_delta, settings.release_budget
     try:
-        return ask(Path(path)) if path else None
+        return ask(ReleaseLedger(Path(settings.releases), *limits))
     except LedgerError as error:
         tell("error", "releases-away", str(error))
         raise ServiceUnavailable(

@@ -13,10 +13,10 @@ from deniable.protocol import windows
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.document.csv_files import plain
-from deniable_estimator.forecasting.detection import detectable_share, reports_to_detect
 from deniable_estimator.judging.newest_window import Judgement, MetricRules, WatchedChange
 from deniable_estimator.kinds.formats import series_name
 from deniable_estimator.messages import counted, joined, message, sentence
+from deniable_estimator.statistics.detection import detectable_share, reports_to_detect
 
 FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 

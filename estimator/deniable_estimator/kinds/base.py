@@ -25,9 +25,9 @@ from deniable.protocol import windows
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.document.csv_files import Filed, Table, plain, records
 from deniable_estimator.document.units import Unit, half_width
-from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.kinds.basis import Result, footnotes, unfinished_note
 from deniable_estimator.messages import message, sentence
+from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray, interval_of_difference
 from deniable_estimator.statistics.significance import Adjustment
 from deniable_estimator.statistics.tails import upper_tails

@@ -18,8 +18,8 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
 from deniable_estimator.document.csv_files import Filed, Table
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.forecasting.detection import USABLE_SHARE
 from deniable_estimator.messages import Message, listed, message
+from deniable_estimator.statistics.detection import USABLE_SHARE
 from deniable_estimator.statistics.participation import Participation
 
 BASIS_COLUMNS = ("n", "devices", "first", "last")

@@ -19,139 +19,18 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from deniable.protocol.coded_message import CodedMessage, counted
+from deniable.protocol.coded_message import counted
 from deniable.protocol.mechanisms import FrequencyOracle, Memoizing
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.number_range import Histogram, Numeric
+from deniable.protocol.mechanisms.number_range import Histogram
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
-from deniable.protocol.segments import LEAST_REPORTS
 from deniable.protocol.windows import IN_A
-from deniable_estimator.forecasting.detection import (
-    LARGE_SHARE,
-    WORTHWHILE_SHARE,
-    detectable_share,
-    reports_to_detect,
-    taking_part,
-    usable,
-)
-from deniable_estimator.forecasting.discovery_forecast import (
-    Reach,
-    discovery_forecast,
-    discovery_remarks,
-)
-from deniable_estimator.forecasting.lifetime_split import TWOFOLD, better_split
-from deniable_estimator.forecasting.number_forecast import (
-    Z,
-    mean_half_width,
-    number_forecast,
-    wasteful_range,
-)
-from deniable_estimator.forecasting.retention_forecast import retention_forecast, retention_words
-
-
-def forecast(metric: Metric) -> CodedMessage | None:
-    """What the expected crowd cannot detect, and what would help; None if it detects 1%. Its
-    argument `blind` says whether it cannot even detect a share of 5% (LARGE_SHARE) in a window, the
-    median of a number, a string of 5% that nobody listed, or who comes back to ten points.
-
-    A metric that does not say how many `devices` it expects, or asks for strings that are named
-    later, has no forecast.
-    """
-    if metric.devices is None:
-        return None
-    mechanism, reports = metric.scheme.mechanism, metric.devices * metric.rate
-    if isinstance(mechanism, Numeric):
-        return number_forecast(metric, reports)
-    if isinstance(mechanism, PrefixTree):
-        return discovery_forecast(metric, mechanism, reports)
-    if isinstance(mechanism, MemoizedRetention):
-        return retention_forecast(metric, mechanism, reports)
-    if not metric.values:
-        return None
-    oracle, size = metric.scheme.oracle, len(metric.values)
-    seen = detectable_share(oracle, size, reports)
-    if seen is not None and seen <= WORTHWHILE_SHARE:
-        return None
-    needed = math.ceil(reports_to_detect(oracle, size, WORTHWHILE_SHARE) / metric.rate)
-    facts = {
-        "devices": metric.devices,
-        "rate": taking_part(metric),
-        "needed": needed,
-        "blind": seen is None or seen > LARGE_SHARE,
-    }
-    if seen is None or not usable(oracle, size, reports):
-        return CodedMessage(
-            "no_signal",
-            "no usable signal with {devices:,} devices at {rate}: a 1% share takes "
-            "{needed:,} devices, or a larger epsilon or rate",
-            **facts,
-        )
-    return CodedMessage(
-        "weak_signal",
-        "with {devices:,} devices at {rate} no share below {share:.1%} stands out "
-        "{when}: a 1% share takes {needed:,} devices, or a larger epsilon or rate",
-        share=seen,
-        when=IN_A[metric.window],
-        **facts,
-    )
-
-
-_UNIONS = {"day": (1, 7, 28), "week": (1, 4, 13), "month": (1, 3, 12)}
-"""How many windows of each kind are added up until a segment says something."""
-
-
-def segment_forecast(metric: Metric) -> CodedMessage | None:
-    """What a segment of average size cannot detect in one window, and over how many windows it
-    can; None if it detects a share of 5% (LARGE_SHARE) in one, or nothing is known of it.
-
-    The windows are added up as if each device reported in one of them: where the same devices
-    report again, it takes somewhat more.
-    """
-    if not metric.segments:
-        return None
-    count = len(metric.scheme.combinations)
-    if metric.devices is None:
-        return CodedMessage(
-            "segments_unknown_crowd",
-            "is counted by {count} segments, and says nothing of its crowd: declare `devices`, so "
-            "that lint can tell whether each segment has {least} reports in a window; if they are "
-            "of equal size that takes {devices:,} devices",
-            count=count,
-            least=LEAST_REPORTS,
-            devices=math.ceil(LEAST_REPORTS * count / metric.rate),
-        )
-    if not metric.values:
-        return None
-    reports = metric.devices * metric.rate / count
-    needed = reports_to_detect(metric.scheme.oracle, len(metric.values), LARGE_SHARE)
-    if reports >= needed:
-        return None
-    unions = [each for each in _UNIONS[metric.window] if each * reports >= needed]
-    facts = {
-        "count": count,
-        "share": LARGE_SHARE,
-        "devices": math.ceil(needed * count / metric.rate),
-    }
-    if unions:
-        return CodedMessage(
-            "small_segments",
-            "in one of its {count} segments, if they are of equal size, a share of {share:.0%} "
-            "does not stand out {when}, but over {windows} windows; in one window it takes "
-            "{devices:,} devices",
-            when=IN_A[metric.window],
-            windows=unions[0],
-            **facts,
-        )
-    return CodedMessage(
-        "blind_segments",
-        "in one of its {count} segments, if they are of equal size, a share of {share:.0%} does "
-        "not stand out, not even over {windows} windows; in one window it takes {devices:,} "
-        "devices",
-        windows=_UNIONS[metric.window][-1],
-        **facts,
-    )
+from deniable_estimator.planning import crowd_limits
+from deniable_estimator.planning.lifetime_split import TWOFOLD, better_split
+from deniable_estimator.statistics import expected
+from deniable_estimator.statistics.detection import detectable_share, usable
 
 
 def remarks(
@@ -159,12 +38,12 @@ def remarks(
 ) -> Iterator[tuple[str, Literal["warning", "note"]]]:
     """What the expected crowd cannot tell, and better choices, each with its severity. `cap` is the
     registry's own lifetime epsilon."""
-    if lacks := forecast(metric):
+    if lacks := crowd_limits.forecast(metric):
         yield lacks, "warning" if lacks.arguments["blind"] else "note"
-    yield from discovery_remarks(metric)
-    if lacks := segment_forecast(metric):
+    yield from crowd_limits.discovery_remarks(metric)
+    if lacks := crowd_limits.segment_forecast(metric):
         yield lacks, "note"
-    if advice := wasteful_range(metric):
+    if advice := crowd_limits.wasteful_range(metric):
         yield advice, "note"
     if advice := better_split(metric, cap):
         yield advice, "warning" if advice.arguments["times"] >= TWOFOLD else "note"
@@ -179,7 +58,8 @@ def seen(metric: Metric) -> Iterator[str]:
     crowd = f"With {counted(round(reports), 'report')} {when}"
     mechanism = metric.scheme.mechanism
     if isinstance(mechanism, MemoizedRetention):
-        yield f"{crowd}, {retention_words(mechanism, reports, when)}."
+        told = "; ".join(_retention_words(mechanism, reports, when))
+        yield f"{crowd}, {told}."
     else:
         yield f"{crowd} it {shows(metric)}."
 
@@ -237,13 +117,14 @@ def _shown(metric: Metric) -> tuple[str, Callable[[float], str]]:
     """What is shown, before the figures, and the figure of so many reports."""
     mechanism = metric.scheme.mechanism
     if isinstance(mechanism, PrefixTree):
-        return "new strings from", lambda n: _share(Reach.in_window(mechanism, n).sure_text)
+        reach = expected.Reach.in_window
+        return "new strings from", lambda n: _share(reach(mechanism, n).sure_text)
     if isinstance(mechanism, SlidingWindow):
         subject = "the mean, as a part of its range, to"
-        return subject, lambda n: _width(mean_half_width(mechanism, n))
+        return subject, lambda n: _width(expected.mean_half_width(mechanism, n))
     if isinstance(mechanism, Histogram):
         variance = mechanism.edge_variance
-        return "shares below a number to", lambda n: _width(Z * math.sqrt(variance / n))
+        return "shares below a number to", lambda n: _width(expected.Z * math.sqrt(variance / n))
     oracle, size = metric.scheme.oracle, len(metric.values) or CANDIDATES
     return "shares from", lambda n: _share(
         detectable_share(oracle, size, n) if usable(oracle, size, n) else None
@@ -257,3 +138,15 @@ def _width(half: float) -> str:
 
 def _share(share: float | None) -> str:
     return "nothing" if share is None or share > 0.5 else f"{share:.1%}"
+
+
+def _retention_words(mechanism: MemoizedRetention, reports: float, when: str) -> Iterator[str]:
+    """What so many reports tell in a window and over its ages, each as the end of a sentence."""
+    found = expected.ExpectedRetention.of(mechanism, reports)
+    if found.exact is not None:
+        yield f"who is new, stayed or returned is known to +-{100 * found.exact:.2g} points {when}"
+    if found.average is not None:
+        yield (
+            f"how many come back to +-{100 * found.average:.2g} points, on average over "
+            f"{mechanism.ages} cohorts, if {expected.NEW:.0%} of the devices are new"
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -80,17 +79,6 @@ def check_lifetime(asked: Asked) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Lifetime:
-    """How many reports a device's whole budget allows, over which time."""
-
-    lifetime_epsilon: float
-    reports: int
-    """How many reports one device can send before its budget is spent."""
-    windows: float
-    """How many windows that lasts on average, at the sample rate."""
-
-
 class PlannedCrowd:
     """The devices that a plan is for: all, or those of a segment.
 
@@ -139,8 +127,8 @@ class PlannedCrowd:
         return found
 
     def lifetime_facts(self, epsilon: float) -> Iterator[Fact]:
-        """How long the budget of a device lasts if a report has this epsilon, where something
-        limits it."""
+        """How many reports the budget of a device allows if a report has this epsilon, and how many
+        windows they last on average, where something limits it."""
         if (lifetime := self.asked["lifetime_epsilon"]) is None:
             return
         reports = Fraction(lifetime) // Fraction(epsilon)
@@ -153,7 +141,7 @@ class PlannedCrowd:
         if reports >= 1 and windows < _A_YEAR:
             turns = math.ceil(_A_YEAR / reports)
             lasts = joined((lasts, message("one_in = {turns} makes them last 365", turns=turns)))
-        found = Lifetime(lifetime, reports, windows)
+        found = {"lifetime_epsilon": lifetime, "reports": reports, "windows": windows}
         yield Fact("lifetime", message("Reports of a device"), found, f"{reports:,}", lasts)
 
     def subtitle(self, what: str) -> str:

@@ -29,13 +29,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from deniable_estimator.statistics.lattice import (
-    Floats,
-    Summand,
-    mean_and_variance,
-    tilt_to,
-    upper_expectation,
-)
+from deniable_estimator.statistics import lattice
 
 MOST_REPORTS = 10**7
 """A larger crowd counts as one of this size, which is valid: its sum is that of some 10**7 of its
@@ -157,32 +151,32 @@ def _delta(blanket: Blanket, epsilon: float, reports: int) -> float:
     cells = 1 << min(_MOST_CELLS, max(_LEAST_CELLS, roots))
     # A coarse lattice is enough to find the tilt and the width.
     rough = _on_lattice(chances, values, span / 1024, 1 - gamma, reports)
-    tilt = tilt_to([rough], 0.0, 1 / 1024)
-    deviation = math.sqrt(mean_and_variance([rough], tilt)[1]) * span / 1024
+    tilt = lattice.tilt_to([rough], 0.0, 1 / 1024)
+    deviation = math.sqrt(lattice.mean_and_variance([rough], tilt)[1]) * span / 1024
     width = min(18 * deviation + 8 * span, 2 * (reports + 1) * span)
     step = width / (cells - 8)
     summand = _on_lattice(chances, values, step, 1 - gamma, reports)
-    tilt = tilt_to([summand], 0.0, tilt * step / (span / 1024) or 1e-6)
+    tilt = lattice.tilt_to([summand], 0.0, tilt * step / (span / 1024) or 1e-6)
 
-    def positive(places: Floats) -> Floats:
+    def positive(places: lattice.Floats) -> lattice.Floats:
         return np.maximum(places, 0.0) * step
 
     def beyond(place: float, rate: float) -> float:
         return math.log(place * step) - rate * place if rate * place >= 1 else math.inf
 
-    found = upper_expectation([summand], tilt, cells, positive, beyond)
+    found = lattice.upper_expectation([summand], tilt, cells, positive, beyond)
     return min(1.0, found / (gamma * reports) * (1 + 2**-40))
 
 
 def _on_lattice(
-    chances: Floats, values: Floats, step: float, nothing: float, count: int
-) -> Summand:
+    chances: lattice.Floats, values: lattice.Floats, step: float, nothing: float, count: int
+) -> lattice.Summand:
     """The values split between cells of a lattice, without lowering any mean."""
     lower = np.floor(values / step)
     part = np.minimum(values / step - lower + _NUDGE, 1.0)
     places = np.concatenate([lower, lower + 1, [0.0]])
     weights = np.concatenate([chances * (1 - part), chances * part, [max(nothing, 0.0)]])
-    return Summand.of(places, weights, count)
+    return lattice.Summand.of(places, weights, count)
 
 
 @lru_cache(maxsize=4096)

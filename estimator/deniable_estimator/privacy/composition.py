@@ -22,13 +22,7 @@ from functools import lru_cache
 import numpy as np
 
 from deniable_estimator.privacy.blanket import Blanket, crowd_epsilon
-from deniable_estimator.statistics.lattice import (
-    Floats,
-    Summand,
-    mean_and_variance,
-    tilt_to,
-    upper_expectation,
-)
+from deniable_estimator.statistics import lattice
 
 _POINTS = 24
 """At so many points above 0 a profile is evaluated."""
@@ -52,8 +46,8 @@ class Loss:
         beyond: the probability under P of an infinite loss.
     """
 
-    losses: Floats
-    masses: Floats
+    losses: lattice.Floats
+    masses: lattice.Floats
     beyond: float
 
     def delta(self, epsilon: float) -> float:
@@ -122,25 +116,26 @@ def composed_delta(parts: Sequence[Repeated], epsilon: float) -> float:
     step = (20 * math.sqrt(variance) + 8 * largest) / cells
     summands = [_on_lattice(each, step) for each in parts]
     target = epsilon / step
-    tilt = tilt_to(summands, target, 1 / math.sqrt(mean_and_variance(summands, 0.0)[1]))
+    scale = 1 / math.sqrt(lattice.mean_and_variance(summands, 0.0)[1])
+    tilt = lattice.tilt_to(summands, target, scale)
 
-    def gained(places: Floats) -> Floats:
+    def gained(places: lattice.Floats) -> lattice.Floats:
         return np.maximum(0.0, -np.expm1(np.minimum(0.0, (target - places) * step)))
 
     def above(place: float, rate: float) -> float:
         return -rate * place
 
-    return min(1.0, upper_expectation(summands, tilt, cells, gained, above) + beyond)
+    return min(1.0, lattice.upper_expectation(summands, tilt, cells, gained, above) + beyond)
 
 
-def _on_lattice(part: Repeated, step: float) -> Summand:
+def _on_lattice(part: Repeated, step: float) -> lattice.Summand:
     """Each mass split between two cells so that both P and Q keep theirs."""
     loss = part.loss
     lower = np.floor(loss.losses / step)
     rest = np.maximum(0.0, loss.losses - lower * step)
     up = np.minimum(1.0, np.expm1(-rest) / math.expm1(-step))
     weights = np.concatenate([loss.masses * (1 - up), loss.masses * up])
-    return Summand.of(np.concatenate([lower, lower + 1]), weights, part.count)
+    return lattice.Summand.of(np.concatenate([lower, lower + 1]), weights, part.count)
 
 
 def least_epsilon(profile: Callable[[float], float], delta: float, most: float) -> float:

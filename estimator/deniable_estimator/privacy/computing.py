@@ -48,15 +48,13 @@ def reports_that_show(memory: Analysis[Any], epsilon: float) -> int | None:
     return counts[place] if place < len(counts) else None
 
 
-_MOST_WINDOWS_A_YEAR = {"day": 366, "week": 53, "month": 12}
+MOST_IN_A_YEAR = {"day": 366, "week": 53, "month": 12}
+"""How many windows of a kind end in one year at most."""
 
 
 def guarantee_in(registry: Registry, metric: Metric, household: int = 1) -> Guarantee:
     """The guarantee of a metric of a registry. Where devices report a pair in its place, it is
     that of the pair.
-
-    Raises:
-        ValueError: `household` is not positive.
     """
     source = registry.unasked.get(metric.name, metric)
     found = guarantee(source, registry.lifetime_epsilon, household, registry.about(source))
@@ -75,12 +73,7 @@ def guarantee(
 ) -> Guarantee:
     """The guarantee of a metric under the cap of its registry, from the mechanism in force; `about`
     are all metrics whose reports of a window are about the same values.
-
-    Raises:
-        ValueError: `household` is not positive.
     """
-    if household < 1:
-        raise ValueError(f"a household has at least one device, not {household}")
     mechanism = metric.scheme.mechanism
     # What the device's ledger charges for each report, and where it stops.
     if isinstance(mechanism, Memoizing):
@@ -89,7 +82,7 @@ def guarantee(
         cost, own = Fraction(mechanism.epsilon), metric.lifetime_epsilon
     limits = [each for each in (own, cap) if each is not None]
     reports = math.floor(Fraction(min(limits)) / cost) if limits else None
-    most = math.ceil(_MOST_WINDOWS_A_YEAR[metric.window] / (metric.one_in or 1))
+    most = math.ceil(MOST_IN_A_YEAR[metric.window] / (metric.one_in or 1))
     typical = IN_A_YEAR[metric.window] * metric.rate
     if reports is not None:
         most, typical = min(most, reports), min(typical, float(reports))

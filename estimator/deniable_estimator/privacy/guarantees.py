@@ -17,8 +17,8 @@ from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.metric import Answer, Platform
 from deniable.protocol.windows import Kind
 from deniable_estimator.document.document import plain
-from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.messages import message
+from deniable_estimator.statistics.expected import Reach
 
 USEFUL = MAX_MEMO_EPSILON
 """Above this epsilon a bound says nothing: a 50/50 guess may be wrong once in 10**8 times."""
@@ -100,7 +100,7 @@ class MemoGuarantee:
 class CrowdNeeded(NamedTuple):
     """How many devices of the expected ones must have a string until it is found in a window; None
     where the registry does not say how many there are. See
-    `forecasting.discovery_forecast.Reach`."""
+    `statistics.expected.Reach`."""
 
     devices: int | None
     hidden: int | None

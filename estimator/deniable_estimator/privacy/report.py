@@ -31,15 +31,8 @@ from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelectio
 from deniable_estimator.privacy.computing import guarantee_in, together
 from deniable_estimator.privacy.guarantees import Guarantee, learned_by
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, parts_of
-from deniable_estimator.privacy.outsider import (
-    DELTA,
-    LEAST_REPORTS,
-    Outsider,
-    outsider_of,
-    plain_delta,
-)
-from deniable_estimator.privacy.spans import SPANS
-from deniable_estimator.privacy.words import rounded_up
+from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, SPANS, Outsider, outsider_of
+from deniable_estimator.privacy.words import plain_delta, rounded_up
 
 _MOST_CLASSES = 12
 """A blanket of more classes is too long for a page."""
@@ -51,7 +44,7 @@ def report(registry: Registry, reports: int = LEAST_REPORTS, delta: float = DELT
     """The page, with the figures of this registry. The same registry gives the same page.
 
     Raises:
-        ValueError: the registry has no metric, `reports` is not positive, or `delta` cannot be.
+        ValueError: the registry has no metric.
     """
     whole = outsider_of(registry, None, reports, delta)
     metrics = [metric for metric in registry if metric.name not in registry.unasked]
@@ -138,20 +131,22 @@ class Derivation:
     words: dict[str, str]
 
 
-def derivation_of(mechanism: Mechanism[Any]) -> Derivation | None:
-    """The derivation; None for a mechanism that has none here."""
+def derivation_of(mechanism: Mechanism[Any]) -> Derivation:
+    """The derivation.
+
+    Raises:
+        TypeError: none is written down for such a mechanism.
+    """
     if parts := [part for part, _ in parts_of(mechanism)]:
         largest = max(range(len(parts)), key=lambda place: parts[place].odds)
         found = derivation_of(parts[largest])
-        if found is None:
-            return None
         told = {"parts": len(parts), "row": largest + 1, "part": found.words}
         return replace(found, words={**found.words, **_words(mechanism, **told)})
-    extremes = _extremes(mechanism)
-    return extremes and Derivation(*extremes, _words(mechanism, times=extremes[2]))
+    high, low, times = _extremes(mechanism)
+    return Derivation(high, low, times, _words(mechanism, times=times))
 
 
-def _extremes(mechanism: Mechanism[Any]) -> tuple[Fraction, Fraction, int] | None:
+def _extremes(mechanism: Mechanism[Any]) -> tuple[Fraction, Fraction, int]:
     """The largest and the smallest probability, and how often their ratio counts."""
     match mechanism:
         case SubsetSelection(size=d, k=k, p=p) | MemoizedSubsetSelection(size=d, k=k, p=p):
@@ -176,7 +171,7 @@ def _extremes(mechanism: Mechanism[Any]) -> tuple[Fraction, Fraction, int] | Non
             return p, 1 - p, 2 * bloom.h
         case DBitFlip(flipped=flipped, bits=bits):
             return 1 - flipped, flipped, 1 if bits == 1 else 2
-    return None
+    raise TypeError(f"{mechanism.name} has no derivation")
 
 
 def _words(mechanism: Mechanism[Any], **told: Any) -> dict[str, str]:

@@ -32,6 +32,35 @@ _IN_PLACE = sentence(
 )
 
 
+OPERATOR = message(
+    "The collector's operator sees single reports as they come in. Against the operator stands "
+    "the device's epsilon alone, unless a relay that others run stands between."
+)
+MAY_FAIL = message(
+    "Delta is the probability with which a bound may fail. Even then the device's epsilon holds."
+)
+_READER = message(
+    "The reader sees nothing but sums, and may know the values of all other devices. Whoever "
+    "also knows the other reports, or sent them, subtracts them and learns what the device's "
+    "own report reveals. If c of the devices work together, count c reports fewer."
+)
+_PUBLISHED = message(
+    "Sums are published when their window takes no more reports, seven days after its end. Two "
+    "readings of a window that grows publish their difference too: then n is the number of "
+    "reports between the two."
+)
+_SEGMENTS = message("n is the number of reports of a segment, not of the whole metric.")
+_BY_LOT = message(
+    "A device draws by lot in which windows it reports. The figures hold "
+    "even if the reader knows in which it did."
+)
+_REMEMBERS = message(
+    "With memos, reports of a device depend on each other. The figures for several windows "
+    "allow values to change at any time; where no such bound is known, they are the "
+    "device's own epsilon."
+)
+
+
 _LIST = sentence(
     "The list of what is found is calculated from the reports. To publish it reveals no more about "
     "a device than its report did, whatever is in it."
@@ -47,6 +76,15 @@ _NO_CROWD = sentence(
     "How many devices must have a string until it is found depends on the crowd: say `devices` in "
     "the registry to see it here."
 )
+
+
+def assumed_of_sums(*, segments: bool, sampled: bool, remembers: bool) -> tuple[str, ...]:
+    """What must hold for the figures of published sums, in sentences."""
+    told = (
+        *((True, _READER), (True, OPERATOR), (True, _PUBLISHED), (segments, _SEGMENTS)),
+        *((sampled, _BY_LOT), (True, MAY_FAIL), (remembers, _REMEMBERS)),
+    )
+    return tuple(each for holds, each in told if holds)
 
 
 def shared_words(guarantee: Guarantee) -> tuple[str, ...]:
@@ -88,6 +126,17 @@ def rounded_up(value: Fraction | float, digits: int) -> str:
     scaled = math.ceil(Fraction(value) * 10**digits)
     whole, rest = divmod(scaled, 10**digits)
     return f"{whole:,}.{rest:0{digits}}" if digits else f"{whole:,}"
+
+
+def figure(bound: Bound) -> str:
+    """An epsilon as tables show it, rounded up."""
+    epsilon = bound.epsilon
+    return rounded_up(epsilon, 4 if epsilon < 0.1 else 3 if epsilon < 100 else 0)
+
+
+def plain_delta(delta: float) -> str:
+    """A delta as people write it: 1e-8."""
+    return f"{delta:g}".replace("e-0", "e-")
 
 
 def typical_reports(guarantee: Guarantee) -> str:

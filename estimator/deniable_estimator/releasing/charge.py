@@ -14,9 +14,26 @@ Three ways are tried, and the least total is taken, at one delta for all release
 
 An exact sum counts with what it reveals to a reader of sums, together with all earlier ones that it
 shares reports with: the noise of these reports is in each of them, so what each reveals by itself
-cannot be added up (see `overlaps.py`). Noise counts with its epsilon, which
-also holds against readers who know all other reports. If it tells apart reports that exact sums
-hold together, what these reveal more because of that is added.
+cannot be added up. Noise counts with its epsilon, which also holds against readers who know all
+other reports. If it tells apart reports that exact sums hold together, what these reveal more
+because of that is added.
+
+**What a reader of several exact sums can subtract.** The sums of two ranges of windows differ by
+the reports that are in one of them alone, and so do a segment and its whole, or two readings of a
+window that has got more reports in between. Whoever subtracts the sums is left with the sum of
+these reports, however few they are.
+
+Reports are divided into *cells*: two reports are in the same cell if the same sums hold them. All
+sums follow from the sums of the cells, so they reveal no more than these do. A window of a segment
+whose number of reports has grown is divided into the reports that were there before, and the rest.
+
+Sums that were released with noise divide a cell further, into *parts* that the same of them hold. A
+report hides among those of its cell only as far as the noise does not separate it from them, and it
+suffices that it hides among the largest part. For given the sum of that part and the report
+together, each noisy sum is a mechanism of its own, whose noise is drawn independently: its epsilon
+is added by basic composition (Dwork and Roth, "The Algorithmic Foundations of Differential
+Privacy", 2014, theorem B.1). All else that is published follows from these and from the reports of
+other devices, which do not depend on this one.
 """
 
 from __future__ import annotations
@@ -27,13 +44,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
+from itertools import compress
 from typing import Any, Literal, TypeAlias
 
+from deniable_estimator.asking.fetch import Selection
 from deniable_estimator.privacy.composition import advanced
 from deniable_estimator.releasing.noise import Method, of_rho
-from deniable_estimator.releasing.overlaps import Counted
 
 Kind: TypeAlias = Method | Literal["exact"]
+
+Counted: TypeAlias = Mapping[str, Mapping[str, int]]
+"""The reports of one sum, by "metric scheme window" and by the number of the combination of
+segments. A text and no tuple, because it is kept as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +123,7 @@ def _sum(charges: Iterable[Charge], whole: str, of_window: str = "") -> float:
     reports.
     """
     found = 0.0
-    metrics: dict[str, list[Charge]] = defaultdict(list)
-    for charge in charges:
-        metrics[charge.metric].append(charge)
-    for each in metrics.values():
+    for each in _by_metric(charges).values():
         windows: dict[str, float] = defaultdict(float)
         limits = [charge.limit for charge in each]
         for charge in each:
@@ -117,6 +136,13 @@ def _sum(charges: Iterable[Charge], whole: str, of_window: str = "") -> float:
         known = [limit for limit in limits if limit is not None]
         most = max(known) if len(known) == len(limits) else None
         found += math.fsum(sorted(windows.values(), reverse=True)[:most])
+    return found
+
+
+def _by_metric(charges: Iterable[Charge]) -> Mapping[str, list[Charge]]:
+    found: dict[str, list[Charge]] = defaultdict(list)
+    for charge in charges:
+        found[charge.metric].append(charge)
     return found
 
 
@@ -182,10 +208,8 @@ class ReleaseAccount:
         """That of releases in the order in which they were made: the day of each, its charge, and
         whether it was published."""
         charges = [charge for _, charge, _ in made]
-        by_metric: dict[str, list[Charge]] = defaultdict(list)
-        for charge in charges:
-            by_metric[charge.metric].append(charge)
-        found = {name: ReleasesSpent.of(each, delta, None) for name, each in by_metric.items()}
+        by_metric = _by_metric(charges).items()
+        found = {name: ReleasesSpent.of(each, delta, None) for name, each in by_metric}
         order = sorted(found, key=lambda name: (-found[name].epsilon, name))
         return cls(
             ReleasesSpent.of(charges, delta, budget),
@@ -223,3 +247,88 @@ def _steps(
         days = [days[round(place * last / (MOST_STEPS - 1))] for place in range(MOST_STEPS)]
     for day in days:
         yield day, ReleasesSpent.of(charges[: ends[day]], delta, None).epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class SumCell:
+    """Reports that the same sums hold.
+
+    Attributes:
+        windows: in which they were made.
+        hiding: those of the largest part; all of them if no noisy sum divides them.
+    """
+
+    reports: int
+    windows: frozenset[str]
+    hiding: int
+
+
+def counted(chosen: Selection) -> Counted:
+    """The reports of the sum of these windows, by where they are counted."""
+    found: dict[str, dict[str, int]] = {}
+    for each in chosen.chosen:
+        if not each.windows:
+            continue
+        counts = chosen.reader.segment_reports(*each.named, each.windows)
+        for label, by_place in counts.items():
+            known = {str(place): int(by_place[place]) for place in each.places if by_place[place]}
+            if known:
+                found[" ".join((*each.named, label))] = known
+    return found
+
+
+def cells(
+    earlier: Sequence[Counted],
+    new: Sequence[Counted],
+    noisy: Sequence[Counted] = (),
+    *,
+    exact: bool = True,
+) -> list[SumCell]:
+    """The cells of the new sums, of all earlier ones that share reports with them, of those that
+    share reports with these, and so on.
+
+    Args:
+        earlier: the exact sums of releases that were made before.
+        noisy: the sums with noise.
+        exact: whether the new sums are; otherwise there are the cells of the earlier ones alone.
+    """
+    joined = _joined(earlier, new)
+    whole = joined if exact else joined[len(new) :]
+    holding: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
+    for number, each in enumerate([*whole, *noisy]):
+        for at, count in _places(each):
+            holding[at][number] = count
+    parts: dict[frozenset[int], dict[frozenset[int], int]] = defaultdict(lambda: defaultdict(int))
+    windows: dict[frozenset[int], set[str]] = defaultdict(set)
+    for (key, _), counts in holding.items():
+        before = 0
+        for level in sorted(set(counts.values())):
+            members = frozenset(number for number, count in counts.items() if count >= level)
+            cell = frozenset(number for number in members if number < len(whole))
+            if cell:
+                parts[cell][members - cell] += level - before
+                windows[cell].add(key.rsplit(" ", 1)[1])
+            before = level
+    return [
+        SumCell(sum(each.values()), frozenset(windows[cell]), max(each.values()))
+        for cell, each in parts.items()
+    ]
+
+
+def _joined(earlier: Sequence[Counted], new: Sequence[Counted]) -> list[Counted]:
+    """The new sums, and the earlier ones that hang together with them."""
+    found, near, touched = list(new), new, set[tuple[str, str]]()
+    apart = earlier
+    while near:
+        touched.update(at for each in near for at, _ in _places(each))
+        reached = [any(at in touched for at, _ in _places(each)) for each in apart]
+        near = [*compress(apart, reached)]
+        apart = [each for each, here in zip(apart, reached, strict=True) if not here]
+        found += near
+    return found
+
+
+def _places(each: Counted) -> Iterator[tuple[tuple[str, str], int]]:
+    for key, by_place in each.items():
+        for place, count in by_place.items():
+            yield (key, place), count

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from deniable.protocol.randomness import Bits
 from deniable_estimator.asking.discoveries import finds_of
 from deniable_estimator.document.csv_files import csv_text
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer
-from deniable_estimator.privacy.outsider import DELTA
-from deniable_estimator.releasing.charge import ReleasesSpent
-from deniable_estimator.releasing.manifest import FORMAT, document, signed
+from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums
+from deniable_estimator.releasing.charge import Charge, ReleasesSpent, SumCell, cells
+from deniable_estimator.releasing.manifest import FORMAT, canonical, digest, document, signed
 from deniable_estimator.releasing.noise import BufferedBits, leader
-from deniable_estimator.releasing.prepared import Piece, Prepared, registry_digest
+from deniable_estimator.releasing.preparing import Piece, Prepared, squared
 from deniable_estimator.releasing.release_ledger import KeptRelease, ReleaseLedger, checked
 from deniable_estimator.releasing.statistic import LEVEL, SupportCounts
 from deniable_estimator.releasing.words import assumed
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 
 _NUMBERS = ("estimate", "std_error", "low", "high")
+
+_NAMED = 2
+"""An error names so many windows; of more, their number of reports says enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +64,17 @@ def release(
             released then.
         EstimateError: a value cannot be estimated, or a reader could subtract earlier releases.
     """
-    known = prepared.id
+    known = _id_of(prepared)
     progress("Charging")
     today = datetime.fromtimestamp(time.time() if now is None else now, UTC).date()
-    kept = ledger.charged(known, today, prepared.charge_after)
+    kept = ledger.charged(known, today, lambda earlier: charge_after(prepared, earlier))
     again = kept.document is not None
     if not again:
         progress("Drawing noise" if prepared.noise is not None else "Estimating")
-        kept = ledger.keep(known, lambda: _made(prepared, kept))
+        columns, rows = _columns_and_rows(prepared, BufferedBits())
+        csv = csv_text(columns, rows)
+        data = {"columns": columns, "rows": rows}
+        kept = ledger.keep(known, document(_manifest(prepared, kept), data, csv), csv)
     kept = checked(kept)
     assert kept.document is not None
     assert kept.csv is not None
@@ -76,12 +83,94 @@ def release(
     return Release(known, again, text, kept.csv, ledger.spent())
 
 
-def _made(prepared: Prepared, kept: KeptRelease) -> tuple[str, str]:
-    """The document of a release, and its table, with fresh noise."""
-    columns, rows = _columns_and_rows(prepared, BufferedBits())
-    data = {"columns": columns, "rows": rows}
-    csv = csv_text(columns, rows)
-    return document(_manifest(prepared, kept), data, csv), csv
+def _id_of(prepared: Prepared) -> str:
+    """Names the release: the same request of the same reports has the same id."""
+    request, candidates = prepared.request, prepared.request.query.candidates
+    asked: dict[str, Any] = {
+        "metric": request.query.metric,
+        "registry": _registry_digest(prepared),
+        "schemes": [
+            part.scheme.fingerprint for piece in prepared.pieces for part in piece.question.parts
+        ],
+        "windows": [[list(piece.labels), piece.n] for piece in prepared.pieces],
+        "where": dict(request.query.where),
+        "candidates": None if candidates is None else list(candidates),
+        "form": request.form,
+        "kind": request.kind,
+        "epsilon": str(request.epsilon),
+        "delta": DELTA,
+        "level": LEVEL,
+    }
+    return digest(canonical(asked))[:24]
+
+
+def _registry_digest(prepared: Prepared) -> str:
+    """SHA-256 of the compiled registry."""
+    return digest(canonical(prepared.registry.compile()))
+
+
+def charge_after(prepared: Prepared, earlier: Sequence[Charge]) -> Charge:
+    """What the release spends if those were made before.
+
+    Raises:
+        EstimateError: whoever subtracts them is left with the sum of too few reports.
+    """
+    noise, (epsilon, delta) = prepared.noise, prepared.guarantee()
+    charge = Charge(
+        prepared.given.metric,
+        prepared.labels,
+        prepared.given.lifetime_reports,
+        prepared.request.kind,
+        epsilon,
+        delta,
+        sums=tuple(piece.counted for piece in prepared.pieces),
+    )
+    exact = [one for each in earlier if each.kind == "exact" for one in each.sums]
+    noisy = [one for each in earlier if each.kind != "exact" for one in each.sums]
+    if noise is not None:
+        before, after = (
+            _joint(prepared, cells(exact, charge.sums, each, exact=False))
+            for each in (noisy, [*noisy, *charge.sums])
+        )
+        return replace(
+            charge,
+            window_epsilon=None if noise.epsilon is None else prepared.guarantee(1)[0],
+            window_rho=float(noise.rho) * squared(prepared.pieces, prepared.reports),
+            separated=max(0.0, after - before),
+        )
+    if not earlier:
+        return charge
+    found = cells(exact, charge.sums, noisy)
+    least = min(cell.reports for cell in found)
+    if least < LEAST_REPORTS:
+        raise EstimateError(
+            "earlier releases without noise hold a part of the same reports: whoever subtracts "
+            f"them from this one is left with the sum of {least:,} reports{_of(found, least)}, "
+            f"and fewer than {LEAST_REPORTS:,} are not released, because each would hide among "
+            "too few. Nothing was released. Of a range that slides, like the last 30 days, "
+            "release each window once with --form trend, or a table for each week or month. Or "
+            "wait until the new windows have enough reports, or add noise with --epsilon"
+        )
+    return replace(charge, epsilon=max(epsilon, _joint(prepared, found)))
+
+
+def _joint(prepared: Prepared, found: Sequence[SumCell]) -> float:
+    """What the exact sums of these cells reveal together."""
+    if not found:
+        return 0.0
+    limit = prepared.given.lifetime_reports
+    together = frozenset[str]().union(*(cell.windows for cell in found))
+    reports = min(
+        cell.hiding // max(1, min(len(cell.windows), limit or len(cell.windows))) for cell in found
+    )
+    joint = released_sums(prepared.registry, prepared.source, len(together), max(1, reports), DELTA)
+    return joint.epsilon.epsilon
+
+
+def _of(found: Sequence[SumCell], least: int) -> str:
+    """The windows of the smallest cell, if they are few enough to be named."""
+    windows = sorted(next(cell.windows for cell in found if cell.reports == least))
+    return f" of {' and '.join(windows)}" if len(windows) <= _NAMED else ""
 
 
 def _columns_and_rows(prepared: Prepared, bits: Bits) -> tuple[list[str], list[list[Any]]]:
@@ -158,7 +247,7 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
                 if part.tally.reports
             }
         ),
-        "registry_sha256": registry_digest(prepared.registry),
+        "registry_sha256": _registry_digest(prepared),
         "form": request.form,
         "windows": {"kind": given.window, "first": labels[0], "last": labels[-1], "labels": labels},
         "where": dict(request.query.where),

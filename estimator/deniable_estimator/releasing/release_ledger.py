@@ -21,7 +21,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from deniable import DeniableError
@@ -35,7 +35,7 @@ _TABLE = (
     "CREATE TABLE releases (id TEXT PRIMARY KEY, made TEXT NOT NULL, charge TEXT NOT NULL, "
     "chain TEXT NOT NULL, document TEXT, csv TEXT)"
 )
-_RELEASES = "SELECT id, made, charge, chain, document, csv FROM releases"
+_RELEASES = "SELECT id, made, charge, document, csv FROM releases"
 _CHARGES = "SELECT id, made, charge, chain, document IS NOT NULL FROM releases ORDER BY rowid"
 
 _Row = tuple[Any, ...]
@@ -59,6 +59,12 @@ class KeptRelease:
     charge: Charge
     document: str | None
     csv: str | None
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What its document says of itself; nothing if it was never finished."""
+        found: dict[str, Any] = json.loads(self.document)["manifest"] if self.document else {}
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,40 +96,90 @@ def checked(kept: KeptRelease) -> KeptRelease:
     return kept
 
 
+_Ask: TypeAlias = Callable[..., list[_Row]]
+"""Executes a statement with its values."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseLedger:
-    """The releases in a file.
+    """The releases in a file, which is made when the first one is charged: without a file there are
+    none.
+
+    Attributes:
+        delta: at which what all releases spend together is stated.
+        budget: the most that this may be; None without a limit.
 
     Raises:
-        LedgerError: the file cannot be opened or made, or is something else.
+        LedgerError: from each method: the file cannot be used, or is not as it was written.
     """
 
-    def __init__(self, path: Path, delta: float, budget: float | None) -> None:
-        self.path, self.delta, self.budget = path, delta, budget
-        with _named(path):
-            if not path.exists():
-                _make(path)
-            # SQLite takes a file of up to one byte for a new one, and would forget what was spent.
-            if path.stat().st_size <= 1:
-                raise LedgerError(
-                    f"the ledger {path} is cut off: restore it from a backup. Remove the file only "
-                    "if nothing was ever released with it"
-                )
-            self._connection = sqlite3.connect(path, timeout=30, isolation_level=None)
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.execute("SELECT chain FROM releases LIMIT 0")
+    path: Path
+    delta: float
+    budget: float | None
 
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+    def charges(self) -> list[Charge]:
+        """Those of all releases, the oldest first."""
+        with self._named():
+            return _charges_of(self._read(_CHARGES))
 
     def spent(self) -> ReleasesSpent:
         """What all releases spend together."""
         return ReleasesSpent.of(self.charges(), self.delta, self.budget)
 
-    def charges(self) -> list[Charge]:
-        """Those of all releases, the oldest first."""
-        with _named(self.path):
-            return _charges_of(self._ask(_CHARGES))
+    def account(self) -> ReleaseAccount:
+        """What all releases spend, in all and by metric."""
+        with self._named():
+            rows = self._read(_CHARGES)
+            made = [
+                (date.fromisoformat(row[1]), charge, bool(row[4]))
+                for row, charge in zip(rows, _charges_of(rows), strict=True)
+            ]
+        return ReleaseAccount.of(made, self.delta, self.budget)
+
+    def releases(self) -> list[KeptRelease]:
+        """All releases, the newest first."""
+        with self._named():
+            kept = map(_kept_of, self._read(f"{_RELEASES} ORDER BY rowid DESC"))
+            return sorted(kept, key=lambda each: each.made, reverse=True)
+
+    def listed(self, most: int, metrics: Sequence[str] = ()) -> list[ListedRelease]:
+        """The newest finished releases, of these metrics or of all."""
+        asked = ""
+        if metrics:
+            marks = ", ".join("?" * len(metrics))
+            asked = f"AND json_extract(document, '$.manifest.metric') IN ({marks})"
+        with self._named():
+            found = self._read(
+                "SELECT id, made, json_extract(document, '$.manifest') FROM releases "
+                f"WHERE document IS NOT NULL {asked} ORDER BY rowid DESC LIMIT ?",
+                *(*metrics, most),
+            )
+            return [
+                ListedRelease(known, date.fromisoformat(made), json.loads(manifest))
+                for known, made, manifest in found
+            ]
+
+    def finished(self, known: str) -> KeptRelease | None:
+        """The finished release with this id."""
+        return self._finished("id = ?", known)
+
+    def newest(self, metric: str) -> KeptRelease | None:
+        """The newest finished table or trend of all reports of a metric."""
+        return self._finished(
+            "json_extract(document, '$.manifest.metric') = ? "
+            "AND json_extract(document, '$.manifest.form') != 'leader' "
+            "AND json_extract(document, '$.manifest.where') = '{}'",
+            metric,
+        )
+
+    def stamp(self) -> bytes | None:
+        """What differs when the file does: the header of a SQLite file counts its commits
+        (https://www.sqlite.org/fileformat.html, 1.3.6). None if there is no file."""
+        try:
+            with self.path.open("rb") as opened:
+                return opened.read(100) + str(os.fstat(opened.fileno()).st_ino).encode()
+        except OSError:
+            return None
 
     def charged(
         self, known: str, today: date, charge_after: Callable[[Sequence[Charge]], Charge]
@@ -134,33 +190,29 @@ class ReleaseLedger:
         Raises:
             LedgerError: the budget does not allow it, or the ledger is full; nothing is charged.
         """
-        with self._alone():
-            found = self._find(known)
-            if found is not None:
-                return found
-            earlier = self.charges()
+        with self._alone() as ask:
+            with self._named():
+                if found := ask(f"{_RELEASES} WHERE id = ?", known):
+                    return _kept_of(found[0])
+                rows = ask(_CHARGES)
+                earlier = _charges_of(rows)
             charge = charge_after(earlier)
             self._allow(earlier, charge)
             row = (known, str(today), charge.to_json())
-            last = self._ask("SELECT chain FROM releases ORDER BY rowid DESC LIMIT 1")
-            self._ask(
-                "INSERT INTO releases (id, made, charge, chain) VALUES (?, ?, ?, ?)",
-                *(*row, _link(last[0][0] if last else "", *row)),
-            )
+            link = _link(rows[-1][3] if rows else "", *row)
+            ask("INSERT INTO releases (id, made, charge, chain) VALUES (?, ?, ?, ?)", *row, link)
             return KeptRelease(known, today, charge, None, None)
 
-    def keep(self, known: str, make: Callable[[], tuple[str, str]]) -> KeptRelease:
-        """The release with this id, with its document and table; `make` makes them if no process
-        has done so. Nobody has seen what `make` returns if this fails."""
-        document, csv = make()
-        with self._alone():
-            self._ask(
+    def keep(self, known: str, document: str, csv: str) -> KeptRelease:
+        """The release with this id, with this document and table if no process was first. Nobody
+        has seen them if this fails."""
+        with self._alone() as ask, self._named():
+            ask(
                 "UPDATE releases SET document = ?, csv = ? WHERE id = ? AND document IS NULL",
                 *(document, csv, known),
             )
-            found = self._find(known)
-        assert found is not None
-        return found
+            (found,) = ask(f"{_RELEASES} WHERE id = ?", known)
+            return _kept_of(found)
 
     def _allow(self, earlier: Sequence[Charge], charge: Charge) -> None:
         spent = ReleasesSpent.of([*earlier, charge], self.delta, self.budget)
@@ -186,155 +238,61 @@ class ReleaseLedger:
         )
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One transaction, while no other process writes."""
-        self._ask("BEGIN IMMEDIATE")
+    def _alone(self) -> Iterator[_Ask]:
+        """One transaction, while no other process writes; what fails in it changes nothing."""
+        with self._named():
+            if not self.path.exists():
+                _make(self.path)
+            # SQLite takes a file of up to one byte for a new one, and would forget what was spent.
+            if self.path.stat().st_size <= 1:
+                raise LedgerError(
+                    f"the ledger {self.path} is cut off: restore it from a backup. Remove the file "
+                    "only if nothing was ever released with it"
+                )
+            connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+
+        def ask(statement: str, *values: object) -> list[_Row]:
+            with self._named():
+                return connection.execute(statement, values).fetchall()
+
+        with closing(connection):
+            ask("PRAGMA synchronous = FULL")
+            ask("BEGIN IMMEDIATE")
+            yield ask
+            ask("COMMIT")
+
+    def _finished(self, which: str, value: str) -> KeptRelease | None:
+        """The newest such release that has a document."""
+        with self._named():
+            found = self._read(
+                f"{_RELEASES} WHERE document IS NOT NULL AND {which} ORDER BY rowid DESC LIMIT 1",
+                value,
+            )
+            return checked(_kept_of(found[0])) if found else None
+
+    def _read(self, statement: str, *values: object) -> list[_Row]:
+        """What the file says, which is not written to."""
+        if not self.path.exists():
+            return []
+        address = f"file:{quote(str(self.path.absolute()))}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=10)) as opened:
+            return opened.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors of the file, and of rows that `deniable release` has not written, name the
+        ledger."""
         try:
             yield
-            self._ask("COMMIT")
-        except BaseException:
-            self._connection.rollback()
-            raise
-
-    def _find(self, known: str) -> KeptRelease | None:
-        """The release with this id."""
-        with _named(self.path):
-            found = self._ask(f"{_RELEASES} WHERE id = ?", known)
-            return _kept_of(found[0]) if found else None
-
-    def _ask(self, statement: str, *values: object) -> list[_Row]:
-        with _named(self.path):
-            return self._connection.execute(statement, values).fetchall()
-
-
-def charges_in(path: Path) -> list[Charge]:
-    """Those of all releases of a ledger, the oldest first; none without a file.
-
-    Raises:
-        LedgerError: the file cannot be read, or a row is not as it was written, or is missing.
-    """
-    with _named(path):
-        return _charges_of(_read(path, _CHARGES))
-
-
-def releases_in(
-    path: Path, delta: float, budget: float | None
-) -> tuple[list[KeptRelease], ReleaseAccount]:
-    """All releases of a ledger, the newest first, and what they spend: see `account_in`."""
-    with _named(path):
-        rows = _read(path, f"{_RELEASES} ORDER BY rowid")
-        kept = sorted(map(_kept_of, reversed(rows)), key=lambda each: each.made, reverse=True)
-        return kept, _account_of(rows, delta, budget)
-
-
-def kept_release(path: Path, known: str) -> KeptRelease | None:
-    """The finished release with this id in a ledger, which is only read.
-
-    Raises:
-        LedgerError: the file cannot be read, or the document is not as it was written.
-    """
-    return _finished(path, "id = ?", known)
-
-
-def newest_release(path: Path, metric: str) -> KeptRelease | None:
-    """The newest finished table or trend of all reports of a metric.
-
-    Raises:
-        LedgerError: the file cannot be read, or the document is not as it was written.
-    """
-    return _finished(
-        path,
-        "json_extract(document, '$.manifest.metric') = ? "
-        "AND json_extract(document, '$.manifest.form') != 'leader' "
-        "AND json_extract(document, '$.manifest.where') = '{}'",
-        metric,
-    )
-
-
-def listed_releases(path: Path, most: int, metrics: Sequence[str] = ()) -> list[ListedRelease]:
-    """The newest finished releases of a ledger, of these metrics or of all.
-
-    Raises:
-        LedgerError: the file cannot be read.
-    """
-    asked = ""
-    if metrics:
-        marks = ", ".join("?" * len(metrics))
-        asked = f"AND json_extract(document, '$.manifest.metric') IN ({marks})"
-    with _named(path):
-        found = _read(
-            path,
-            "SELECT id, made, json_extract(document, '$.manifest') FROM releases "
-            f"WHERE document IS NOT NULL {asked} ORDER BY rowid DESC LIMIT ?",
-            *(*metrics, most),
-        )
-        return [
-            ListedRelease(known, date.fromisoformat(made), json.loads(manifest))
-            for known, made, manifest in found
-        ]
-
-
-def account_in(path: Path, delta: float, budget: float | None) -> ReleaseAccount:
-    """What all releases of a ledger spend, in all and by metric; at `delta`.
-
-    Raises:
-        LedgerError: the file cannot be read, or a row is not as it was written, or is missing.
-    """
-    with _named(path):
-        return _account_of(_read(path, _CHARGES), delta, budget)
-
-
-def ledger_stamp(path: Path) -> bytes | None:
-    """What differs when the file does: the header of a SQLite file counts its commits
-    (https://www.sqlite.org/fileformat.html, 1.3.6). None if there is no file."""
-    try:
-        with path.open("rb") as opened:
-            return opened.read(100) + str(os.fstat(opened.fileno()).st_ino).encode()
-    except OSError:
-        return None
-
-
-def _finished(path: Path, which: str, value: str) -> KeptRelease | None:
-    """The newest such release that has a document."""
-    with _named(path):
-        found = _read(
-            path,
-            f"{_RELEASES} WHERE document IS NOT NULL AND {which} ORDER BY rowid DESC LIMIT 1",
-            value,
-        )
-        return checked(_kept_of(found[0])) if found else None
-
-
-def _read(path: Path, statement: str, *values: object) -> list[_Row]:
-    if not path.exists():
-        return []
-    address = f"file:{quote(str(path.absolute()))}?mode=ro"
-    with closing(sqlite3.connect(address, uri=True, timeout=10)) as opened:
-        return opened.execute(statement, values).fetchall()
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Errors of the file, and of rows that `deniable release` has not written, name the ledger."""
-    try:
-        yield
-    except (OSError, sqlite3.Error) as error:
-        raise LedgerError(f"the ledger {path} cannot be used: {error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LedgerError(f"the ledger {path} is damaged: {error!r}") from None
+        except (OSError, sqlite3.Error) as error:
+            raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise LedgerError(f"the ledger {self.path} is damaged: {error!r}") from None
 
 
 def _kept_of(row: _Row) -> KeptRelease:
-    known, made, charge, _, document, csv = row
+    known, made, charge, document, csv = row
     return KeptRelease(known, date.fromisoformat(made), Charge.from_json(charge), document, csv)
-
-
-def _account_of(rows: Sequence[_Row], delta: float, budget: float | None) -> ReleaseAccount:
-    made = [
-        (date.fromisoformat(row[1]), charge, bool(row[4]))
-        for row, charge in zip(rows, _charges_of(rows), strict=True)
-    ]
-    return ReleaseAccount.of(made, delta, budget)
 
 
 def _charges_of(rows: Sequence[_Row]) -> list[Charge]:

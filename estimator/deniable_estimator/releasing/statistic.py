@@ -4,8 +4,6 @@ A *statistic* is a list of integers, each a sum over reports. Its size does not 
 reports, and the number of reports is published as it is. Neighbours differ in what one report says:
 its row and its segment, which do not depend on the value, count as known.
 
-`preparing.py` takes the one for a metric.
-
 * Shares: how many reports support each value. Of all values published, a report supports between
   `fewest` and `most`, so two reports differ in at most min(2 most, 2 (count - fewest), count) of
   them, by one each.
@@ -27,19 +25,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses import asked_values
+from deniable_estimator.analyses import analysis_of, asked_values
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import Finding, OneRowAnalysis, OracleAnalysis
+from deniable_estimator.analyses.cohorts import CohortAnalysis
 from deniable_estimator.analyses.hashed import HashedAnalysis, hash_places
 from deniable_estimator.analyses.numbers import HistogramAnalysis, MeanEstimate
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
-from deniable_estimator.analyses.planes import PlanesAnalysis
+from deniable_estimator.analyses.planes import HadamardResponseAnalysis, PlanesAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer
@@ -47,9 +47,12 @@ from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.numbers.distribution import estimate_distribution
 from deniable_estimator.kinds.numbers.mean import Mean, number_answer
 from deniable_estimator.kinds.shares.making import infer
-from deniable_estimator.releasing.noise import Sensitivity
+from deniable_estimator.releasing.noise import Method, Sensitivity, noise_of
 from deniable_estimator.statistics.intervals import Noise as ShareNoise
 from deniable_estimator.statistics.intervals import debias
+
+MOST_MESSAGES = 1 << 17
+"""The most messages that receive noise: each takes about 0.1 ms to draw."""
 
 LEVEL = 0.95
 """That of the intervals of all releases. Their delta is `DELTA`."""
@@ -310,3 +313,42 @@ class CellCounts(Statistic[HistogramAnalysis[Any]]):
                 "has too few of them: release more windows together"
             )
         return float(known[len(known) // 2])
+
+
+def statistic_of(part: Part, method: Method) -> Statistic[Any]:
+    """What of this tally receives noise of this kind.
+
+    Raises:
+        EstimateError: nothing here can, or a candidate cannot be estimated.
+    """
+    analysis = analysis_of(part.scheme.mechanism)
+    if isinstance(analysis, CohortAnalysis):
+        raise EstimateError(
+            f"{analysis.mechanism.name} estimates strings jointly from whole tables, which receive "
+            "no noise: release the sums as they are, without --epsilon"
+        )
+    if isinstance(analysis, OracleAnalysis):
+        values = SupportCounts(part, analysis)
+        if method == "exponential" or not _sends_one(analysis):
+            return values
+        # That of the two with less noise in a share at the same epsilon.
+        messages = MessageCounts(part, analysis)
+        one, other = (
+            each.variances(noise_of(method, Fraction(1), 1e-8, each.sensitivity).variance)[1]
+            for each in (values, messages)
+        )
+        return messages if other < one else values
+    if isinstance(analysis, SlidingWindowAnalysis):
+        return ScoreSum(part, analysis)
+    if isinstance(analysis, HistogramAnalysis):
+        return CellCounts(part, analysis)
+    raise EstimateError(
+        f"{part.tally.metric} has no noise to add to a release yet: release its sums as they are, "
+        "without --epsilon"
+    )
+
+
+def _sends_one(analysis: OracleAnalysis[Any]) -> bool:
+    """Whether a report is one message of a single row, which supports several values."""
+    kinds = (ProjectiveGeometryAnalysis, HadamardResponseAnalysis)
+    return isinstance(analysis, kinds) and analysis.mechanism.rows[0].width <= MOST_MESSAGES

@@ -10,11 +10,10 @@ from deniable_estimator.document.document import Column, Estimate, Frame
 from deniable_estimator.document.units import NumberUnit, cell_words, value_words
 from deniable_estimator.kinds.formats import interval_title, not_listed
 from deniable_estimator.messages import message
-from deniable_estimator.privacy.outsider import MAY_FAIL, OPERATOR
-from deniable_estimator.privacy.words import rounded_up
+from deniable_estimator.privacy.words import MAY_FAIL, OPERATOR, rounded_up
 
 if TYPE_CHECKING:
-    from deniable_estimator.releasing.prepared import Prepared
+    from deniable_estimator.releasing.preparing import Prepared
 
 METHODS = {
     "exact": message("none: sums as they are"),

@@ -44,7 +44,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.forecasting.detection import deviations
+from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.tails import upper_tails
 

@@ -36,8 +36,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.forecasting.detection import FEW_SUPPORTERS
 from deniable_estimator.statistics.counts import Counts
+from deniable_estimator.statistics.detection import FEW_SUPPORTERS
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.tails import chi_square_tails, upper_tails
 

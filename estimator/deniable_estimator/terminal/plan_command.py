@@ -13,7 +13,7 @@ import click
 from deniable.tools.command_line import Command, command
 from deniable_estimator.document.document import to_data
 from deniable_estimator.inputs import InputError
-from deniable_estimator.kinds.plans import PLANS, make
+from deniable_estimator.kinds import PLANS, make
 from deniable_estimator.terminal.options import as_json, assumed_fakes, click_options, say
 
 # numpy and rich take longer to import than `deniable --help` should.

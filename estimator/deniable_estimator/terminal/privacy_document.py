@@ -11,18 +11,9 @@ from typing import Any
 
 from deniable.protocol.coded_message import counted
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
+from deniable_estimator.privacy import words
 from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee, Together, not_covered
-from deniable_estimator.privacy.outsider import Outsider, figure, plain_delta
-from deniable_estimator.privacy.spans import SPANS
-from deniable_estimator.privacy.words import (
-    chance,
-    factor,
-    in_clear,
-    pace,
-    rounded_up,
-    shared_words,
-    typical_reports,
-)
+from deniable_estimator.privacy.outsider import SPANS, Outsider
 
 
 def privacy_document(found: Guarantee | Together | Outsider) -> Document:
@@ -101,7 +92,7 @@ def _bound_rows(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
             assert memory.cells is not None
             yield f"of all values ({counted(memory.cells, 'memo')})", memory.values
         yield "each report, if values change", guarantee.each
-    yield f"a typical year ({_reports(typical_reports(guarantee))})", guarantee.typical_year
+    yield f"a typical year ({_reports(words.typical_reports(guarantee))})", guarantee.typical_year
     yield f"the worst year ({_reports(f'{guarantee.most_reports:,}')})", guarantee.worst_year
     if guarantee.lifetime is not None:
         yield f"a lifetime ({_reports(f'{guarantee.lifetime_reports:,}')})", guarantee.lifetime
@@ -115,16 +106,17 @@ def _bound_rows(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
 
 
 def _words(guarantee: Guarantee) -> Iterator[str]:
-    yield from shared_words(guarantee)
-    if clear := in_clear(guarantee):
+    yield from words.shared_words(guarantee)
+    if clear := words.in_clear(guarantee):
         yield clear
+    pace = words.pace(guarantee)
     if guarantee.memory is None:
-        yield f"Every report has new noise, so the epsilons of reports add up. {pace(guarantee)}"
+        yield f"Every report has new noise, so the epsilons of reports add up. {pace}"
         return
     yield (
         "The device keeps one permanent randomized response (memo) for each value. The bounds of "
         "memos are about values, not about the times at which they change: over time, each report "
-        f"adds at most epsilon {rounded_up(guarantee.each.epsilon, 3)}. {pace(guarantee)}"
+        f"adds at most epsilon {words.rounded_up(guarantee.each.epsilon, 3)}. {pace}"
     )
 
 
@@ -179,15 +171,15 @@ def _whose(household: int) -> str:
 
 
 def _odds(bound: Bound) -> str:
-    return f"x {factor(bound)}" if bound.useful else "no useful bound"
+    return f"x {words.factor(bound)}" if bound.useful else "no useful bound"
 
 
 def _epsilon(bound: Bound) -> str:
-    return rounded_up(bound.epsilon, 3) if bound.useful else f"> {USEFUL:g}"
+    return words.rounded_up(bound.epsilon, 3) if bound.useful else f"> {USEFUL:g}"
 
 
 def _guess(bound: Bound) -> str:
-    return f"{chance(bound)}%" if bound.useful else ""
+    return f"{words.chance(bound)}%" if bound.useful else ""
 
 
 def _reports(count: str) -> str:
@@ -200,9 +192,9 @@ def _outsider_document(outsider: Outsider) -> Document:
     for span, found in outsider.spans.items():
         ways = (found.epsilon, found.device, found.basic, found.advanced, found.renyi)
         mark = "" if found.known else "*"
-        rows.append((SPANS[span] + mark, found.windows, *map(figure, ways)))
+        rows.append((SPANS[span] + mark, found.windows, *map(words.figure, ways)))
         if found.steady is not None:
-            rows.append(("  fixed value", None, figure(found.steady), *[None] * 4))
+            rows.append(("  fixed value", None, words.figure(found.steady), *[None] * 4))
     columns = (
         Column("span", "published", "words"),
         Column("windows", "windows", "count"),
@@ -218,7 +210,7 @@ def _outsider_document(outsider: Outsider) -> Document:
     }
     crowd = (
         f"n = {outsider.reports:,} reports or more in each published sum, "
-        f"delta = {plain_delta(outsider.delta)}"
+        f"delta = {words.plain_delta(outsider.delta)}"
     )
     assumed = Column("assumed", "", "words")
     lines = [(f"- {sentence}",) for sentence in outsider.assumed]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -22,6 +22,9 @@ from deniable.whole_files import written
 from deniable_collector.options import from_environment
 from deniable_estimator.terminal.call import StoreCall, asks, of_store
 from deniable_estimator.terminal.options import Parsed, Real, as_json, opened, progress, say
+
+if TYPE_CHECKING:
+    from deniable_estimator.releasing.release_ledger import ReleaseLedger
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -43,16 +46,14 @@ def _epsilon(text: str) -> Fraction:
     return Fraction(number) if number.adjusted() > -300 else Fraction(0)
 
 
-def _ledger() -> Path:
-    """The ledger that DENIABLE_RELEASES names."""
-    found: Path = from_environment("DENIABLE_RELEASES", _file, Path("releases.sqlite"))
-    return found
+def _ledger() -> ReleaseLedger:
+    """The ledger that DENIABLE_RELEASES names, with the delta at which all releases together are
+    accounted for (DENIABLE_RELEASE_DELTA), and the epsilon above which they are refused
+    (DENIABLE_RELEASE_BUDGET); None: there is no limit."""
+    from deniable_estimator.releasing.release_ledger import ReleaseLedger
 
-
-def _limits() -> tuple[float, float | None]:
-    """The delta at which all releases together are accounted for (DENIABLE_RELEASE_DELTA), and
-    the epsilon above which they are refused (DENIABLE_RELEASE_BUDGET); None: there is no limit."""
-    return (
+    return ReleaseLedger(
+        from_environment("DENIABLE_RELEASES", _file, Path("releases.sqlite")),
         from_environment("DENIABLE_RELEASE_DELTA", Real(1e-30, 1e-3), 1e-6),
         from_environment("DENIABLE_RELEASE_BUDGET", Real(0, min_open=True), None),
     )
@@ -119,9 +120,7 @@ def release(
     from deniable_estimator.document.terminal import show
     from deniable_estimator.releasing.making import release as release_it
     from deniable_estimator.releasing.manifest import private_key
-    from deniable_estimator.releasing.prepared import NoReports, ReleaseRequest
-    from deniable_estimator.releasing.preparing import prepare
-    from deniable_estimator.releasing.release_ledger import ReleaseLedger, charges_in
+    from deniable_estimator.releasing.preparing import NoReports, ReleaseRequest, prepare
     from deniable_estimator.terminal.release_documents import (
         release_document,
         release_plan_document,
@@ -144,10 +143,9 @@ def release(
         except NoReports:
             call.check(0)
         if plan_only:
-            show(release_plan_document(prepared, charges_in(_ledger()), *_limits()))
+            show(release_plan_document(prepared, _ledger()))
             return
-        with closing(ReleaseLedger(_ledger(), *_limits())) as ledger:
-            found = release_it(prepared, ledger, signer, progress=tell)
+        found = release_it(prepared, _ledger(), signer, progress=tell)
     if out == Path("-"):
         click.echo(found.document, nl=False)
         return
@@ -183,13 +181,13 @@ def _write(files: Mapping[Path, str]) -> None:
 @as_json
 def list_releases(form: str | None) -> None:
     """List what was released, the newest first, and what all of it reveals together."""
-    from deniable_estimator.releasing.release_ledger import releases_in
     from deniable_estimator.terminal.release_documents import releases_data, releases_document
 
-    path = _ledger()
-    if not path.exists():
-        raise click.ClickException(f"there is no ledger {path}: nothing was released with it")
-    kept, account = releases_in(path, *_limits())
+    ledger = _ledger()
+    if not ledger.path.exists():
+        told = f"there is no ledger {ledger.path}: nothing was released with it"
+        raise click.ClickException(told)
+    kept, account = ledger.releases(), ledger.account()
     say(form, lambda: releases_data(kept, account), lambda: releases_document(kept, account))
 
 

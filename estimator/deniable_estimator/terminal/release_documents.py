@@ -13,18 +13,12 @@ from deniable.protocol.coded_message import counted
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note
 from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.releasing.charge import Charge, ReleaseAccount, ReleasesSpent
-from deniable_estimator.releasing.making import Release
+from deniable_estimator.releasing.charge import ReleaseAccount, ReleasesSpent
+from deniable_estimator.releasing.making import Release, charge_after
 from deniable_estimator.releasing.manifest import ManifestError
-from deniable_estimator.releasing.prepared import Prepared
-from deniable_estimator.releasing.release_ledger import KeptRelease
-from deniable_estimator.releasing.words import (
-    figure,
-    pair_part,
-    released_frame,
-    statement,
-    verdict,
-)
+from deniable_estimator.releasing.preparing import Prepared
+from deniable_estimator.releasing.release_ledger import KeptRelease, ReleaseLedger
+from deniable_estimator.releasing.words import figure, pair_part, released_frame, statement, verdict
 
 
 def release_document(found: Release, out: Path | None) -> Document:
@@ -42,9 +36,7 @@ def release_document(found: Release, out: Path | None) -> Document:
     return Document("release", _heading(manifest), verdict, frames=frames, notes=told)
 
 
-def release_plan_document(
-    prepared: Prepared, earlier: Sequence[Charge], delta_of_all: float, budget: float | None
-) -> Document:
+def release_plan_document(prepared: Prepared, ledger: ReleaseLedger) -> Document:
     """What a release would cost in accuracy, and of the budget.
 
     Raises:
@@ -52,8 +44,9 @@ def release_plan_document(
     """
     epsilon, delta = prepared.guarantee()
     widest = prepared.widest()
-    charges = [*earlier, prepared.charge_after(earlier)]
-    after = ReleasesSpent.of(charges, delta_of_all, budget)
+    earlier = ledger.charges()
+    charges = [*earlier, charge_after(prepared, earlier)]
+    after = ReleasesSpent.of(charges, ledger.delta, ledger.budget)
     first, last = prepared.labels[0], prepared.labels[-1]
     rests_on = (
         f"{prepared.n:,} reports of {counted(len(prepared.labels), 'window')}, {first} to "
@@ -86,17 +79,13 @@ _SHORT = 12
 
 def releases_data(kept: Sequence[KeptRelease], account: ReleaseAccount) -> dict[str, Any]:
     """The releases of a ledger, and what they reveal together, for JSON."""
-    rows = [
-        {
-            "id": each.id,
-            "made": each.made.isoformat(),
-            "finished": each.document is not None,
-            "released": _manifest_of(each).get("metric"),
-            "pair": _manifest_of(each).get("pair"),
-            **{key: value for key, value in asdict(each.charge).items() if key != "sums"},
-        }
-        for each in kept
-    ]
+    rows = []
+    for each in kept:
+        manifest, charge = each.manifest, asdict(each.charge)
+        del charge["sums"]
+        known = {"id": each.id, "made": each.made.isoformat(), "finished": bool(manifest)}
+        told = {"released": manifest.get("metric"), "pair": manifest.get("pair")}
+        rows.append({**known, **told, **charge})
     return {"releases": rows, **account.to_dict()}
 
 
@@ -134,16 +123,10 @@ def releases_document(kept: Sequence[KeptRelease], account: ReleaseAccount) -> D
     return Document("releases", _spent(account.total), Note(""), frames=frames, notes=told)
 
 
-def _manifest_of(kept: KeptRelease) -> dict[str, Any]:
-    """What the document of a release says of itself; nothing if it was never finished."""
-    found: dict[str, Any] = json.loads(kept.document)["manifest"] if kept.document else {}
-    return found
-
-
 def _name_of(kept: KeptRelease) -> str:
     """The metric that was released, with its pair: of a metric that devices report as a part of a
     pair, the ledger charges the pair."""
-    manifest = _manifest_of(kept)
+    manifest = kept.manifest
     name = printable(manifest.get("metric", kept.charge.metric))
     part = pair_part(manifest)
     return f"{name}\n{printable(part)}" if part else name

@@ -12,8 +12,7 @@ from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.releasing.making import release
-from deniable_estimator.releasing.prepared import ReleaseRequest
-from deniable_estimator.releasing.preparing import prepare
+from deniable_estimator.releasing.preparing import ReleaseRequest, prepare
 from deniable_estimator.releasing.release_ledger import ReleaseLedger
 
 from .conftest import NOW, TOKEN, Clock, dashboard_of, program_of
@@ -38,10 +37,7 @@ def make(store, registry, ledger):
     def made(metric, epsilon=Fraction(1, 2)):
         request = ReleaseRequest(Query(metric), epsilon=epsilon)
         kept = ReleaseLedger(ledger, 1e-6, None)
-        try:
-            return release(prepare(Reader(store), registry, request, LATER), kept, now=LATER)
-        finally:
-            kept.close()
+        return release(prepare(Reader(store), registry, request, LATER), kept, now=LATER)
 
     return made
 

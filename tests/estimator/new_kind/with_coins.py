@@ -27,11 +27,10 @@ kinds.__path__.append(str(Path(__file__).parent))
 from deniable_estimator.kinds.coin.answer import CoinKind  # type: ignore[import-not-found]  # noqa: E402
 
 from deniable_estimator.kinds import coin  # type: ignore[attr-defined]  # noqa: E402
-from deniable_estimator.kinds.plans import PLANS  # noqa: E402
 from deniable_estimator.kinds.registry import KINDS  # noqa: E402
 
 KINDS.insert(0, CoinKind())
-PLANS["coin"] = coin.PLAN  # type: ignore[index]
+kinds.PLANS["coin"] = coin.PLAN  # type: ignore[index]
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from deniable_estimator.analyses.numbers.hierarchical_histogram import (
 )
 from deniable_estimator.analyses.numbers.scores import scores
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
-from deniable_estimator.forecasting.number_forecast import mean_variance
+from deniable_estimator.statistics.expected import mean_variance
 
 CROWD = np.array([0, TOP // 3, TOP])
 """Positions of half, three tenths and a fifth of the devices in some tests."""

@@ -83,7 +83,7 @@ def test_a_plan_agrees_with_itself():
     assert again["power"] == pytest.approx(0.8, abs=0.005)
     least = plan("pair", **asked, devices=50_000, effect=made["least_effect"])
     assert least["power"] == pytest.approx(0.8, abs=0.001)
-    assert made["lifetime"].reports == 8
+    assert made["lifetime"]["reports"] == 8
     assert made["reports"] == 25_000
 
 

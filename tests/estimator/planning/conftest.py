@@ -1,6 +1,6 @@
 """Plans as data: what `--json` and the read API have, before it is text."""
 
-from deniable_estimator.kinds.plans import PLANS, make
+from deniable_estimator.kinds import PLANS, make
 
 
 def plan(kind, **given):

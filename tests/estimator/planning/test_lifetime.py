@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from tests.estimator.planning.conftest import plan
 
-from deniable_estimator.forecasting.lifetime_split import rate_words
 from deniable_estimator.kinds.lifetime.crowd import budget_left
+from deniable_estimator.planning.lifetime_split import rate_words
 
 DOMAINS: dict[str, dict[str, object]] = {
     "boolean": {"size": 2},

@@ -12,7 +12,7 @@ from scipy import stats
 from tests.estimator.planning.conftest import plan
 
 from deniable.protocol.mechanisms import design
-from deniable_estimator.forecasting.detection import (
+from deniable_estimator.statistics.detection import (
     LEVEL,
     POWER,
     detectable_share,

@@ -3,18 +3,14 @@
 import multiprocessing
 import os
 import sqlite3
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.release_ledger import (
-    LedgerError,
-    ReleaseLedger,
-    account_in,
-    releases_in,
-)
+from deniable_estimator.releasing.release_ledger import LedgerError, ReleaseLedger
 from deniable_estimator.releasing.words import figure
 
 TODAY = date(2026, 11, 23)
@@ -33,30 +29,23 @@ def test_a_release_is_kept_once(path):
     """The second document of the same release is thrown away, and the first is returned."""
     ledger = ReleaseLedger(path, 1e-6, None)
     assert ledger.charged("a", TODAY, lambda _: charge(0.5)).document is None
-    assert ledger.keep("a", lambda: ("one", "csv")).document == "one"
-    assert ledger.keep("a", lambda: ("two", "csv")).document == "one"
+    assert ledger.keep("a", "one", "csv").document == "one"
+    assert ledger.keep("a", "two", "csv").document == "one"
     found = ledger.charged("a", TODAY, lambda _: charge(0.5))
     assert (found.document, found.csv) == ("one", "csv")
     assert ledger.spent().releases == 1
 
 
 def test_a_crash_between_charge_and_document_spends_and_publishes_nothing(path):
-    """After a failure while noise is drawn the charge stays, there is no document, and the same
+    """If a process dies while noise is drawn, the charge stays, there is no document, and the same
     release is finished without a second charge."""
     ledger = ReleaseLedger(path, 1e-6, None)
     ledger.charged("a", TODAY, lambda _: charge(0.5))
-
-    def fail():
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ledger.keep("a", fail)
-    ledger.close()
     again = ReleaseLedger(path, 1e-6, 0.5)
     assert again.spent().epsilon == pytest.approx(0.5)
-    assert [each.document for each in releases_in(path, 1e-6, None)[0]] == [None]
+    assert [each.document for each in ledger.releases()] == [None]
     again.charged("a", TODAY, lambda _: charge(0.5))
-    assert again.keep("a", lambda: ("one", "csv")).document == "one"
+    assert again.keep("a", "one", "csv").document == "one"
     assert again.spent().epsilon == pytest.approx(0.5)
 
 
@@ -95,7 +84,7 @@ def test_a_spent_delta_is_refused(path):
 
 def test_others_cannot_read_the_file(path):
     """It is made for its owner alone."""
-    ReleaseLedger(path, 1e-6, None).close()
+    ReleaseLedger(path, 1e-6, None).charged("a", TODAY, lambda _: charge(0.5))
     assert path.stat().st_mode & 0o077 == 0
 
 
@@ -108,14 +97,13 @@ def _releases(path, results):
         except LedgerError:
             results.put((None, True))
             continue
-        kept = ledger.keep(f"same {number}", lambda: (multiprocessing.current_process().name, ""))
+        kept = ledger.keep(f"same {number}", multiprocessing.current_process().name, "")
         results.put((f"{number} {kept.document}", False))
 
 
 def test_two_processes_never_spend_more_than_the_budget(path):
     """Both ask for the same releases at once: each is made once, both get the same document, and
     the budget holds."""
-    ReleaseLedger(path, 1e-6, 0.5).close()
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     workers = [context.Process(target=_releases, args=(str(path), results)) for _ in range(2)]
@@ -133,6 +121,21 @@ def test_two_processes_never_spend_more_than_the_budget(path):
     assert ledger.spent().epsilon <= 0.5
 
 
+def test_nobody_else_charges_while_a_charge_is_calculated(path):
+    """It rests on all earlier ones, so none may come in between."""
+    ledger = ReleaseLedger(path, 1e-6, None)
+
+    def cost(earlier):
+        with (
+            closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("BEGIN IMMEDIATE")
+        return charge(0.1)
+
+    assert ledger.charged("a", TODAY, cost).charge.epsilon == 0.1
+
+
 @pytest.fixture(scope="module")
 def spent_ledger(tmp_path_factory):
     """The bytes of a ledger with ten releases, and what they spend."""
@@ -141,9 +144,8 @@ def spent_ledger(tmp_path_factory):
     for number in range(10):
         cost = charge(0.1, f"2026-11-{number + 1:02}")
         ledger.charged(f"id{number}", TODAY, lambda _, cost=cost: cost)
-        ledger.keep(f"id{number}", lambda: ("{}" + " " * 300, "csv" * 50))
+        ledger.keep(f"id{number}", "{}" + " " * 300, "csv" * 50)
     spent = ledger.spent().epsilon
-    ledger.close()
     return path.read_bytes(), spent
 
 
@@ -154,7 +156,7 @@ def _spent_by(path, content):
     told = []
     for ask in (
         lambda: ReleaseLedger(path, 1e-6, None).spent().epsilon,
-        lambda: account_in(path, 1e-6, None).total.epsilon,
+        lambda: ReleaseLedger(path, 1e-6, None).account().total.epsilon,
     ):
         try:
             told.append(ask())
@@ -173,7 +175,7 @@ def test_a_ledger_that_is_cut_at_any_byte_forgets_nothing(path, spent_ledger):
     for cut in (0, 1):
         path.write_bytes(whole[:cut])
         with pytest.raises(LedgerError, match="is cut off"):
-            ReleaseLedger(path, 1e-6, None)
+            ReleaseLedger(path, 1e-6, None).charged("a", TODAY, lambda _: charge(0.1))
     assert _spent_by(path, whole) == (spent, spent)
 
 
@@ -198,7 +200,7 @@ def test_a_row_that_was_changed_or_lost_refuses_every_release(path, change):
     with pytest.raises(LedgerError, match=r"is damaged.* was changed"):
         ledger.charged("d", TODAY, lambda _: charge(0.1))
     with pytest.raises(LedgerError, match="is damaged"):
-        account_in(path, 1e-6, None)
+        ledger.account()
 
 
 def test_a_ledger_is_made_whole_or_not_at_all(path, monkeypatch):
@@ -210,31 +212,37 @@ def test_a_ledger_is_made_whole_or_not_at_all(path, monkeypatch):
         raise OSError("no space left on device")
 
     monkeypatch.setattr("deniable_estimator.releasing.release_ledger.os.link", die)
+    ledger = ReleaseLedger(path, 1e-6, None)
     with pytest.raises(LedgerError, match="no space left"):
-        ReleaseLedger(path, 1e-6, None)
+        ledger.charged("b", TODAY, lambda _: charge(0.1))
     assert list(path.parent.iterdir()) == []
 
     def late(one, other):
         monkeypatch.setattr("deniable_estimator.releasing.release_ledger.os.link", real)
-        ReleaseLedger(path, 1e-6, None).charged("a", TODAY, lambda _: charge(0.1))
+        ledger.charged("a", TODAY, lambda _: charge(0.1))
         real(one, other)
 
     monkeypatch.setattr("deniable_estimator.releasing.release_ledger.os.link", late)
-    assert ReleaseLedger(path, 1e-6, None).spent().releases == 1
+    ledger.charged("b", TODAY, lambda _: charge(0.1))
+    assert ledger.spent().releases == 2
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
+def test_a_full_disk_charges_nothing_or_keeps_the_charge(path, monkeypatch):
     """If there is no room for a charge, nothing is charged. If there is none for the document, the
     charge stays, nothing was handed out, and the same release is finished once there is room."""
     ledger = ReleaseLedger(path, 1e-6, None)
-    connection = ledger._connection
     ledger.charged("a", TODAY, lambda _: charge(0.1))
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    def full(*given, connect=sqlite3.connect, **more):
+        connection = connect(*given, **more)
+        connection.execute(f"PRAGMA max_page_count = {path.stat().st_size // 4096}")
+        return connection
+
+    monkeypatch.setattr("deniable_estimator.releasing.release_ledger.sqlite3.connect", full)
     with pytest.raises(LedgerError, match="full"):
-        ledger.keep("a", lambda: ("{}" * 100_000, "csv"))
-    (kept,) = releases_in(path, 1e-6, None)[0]
+        ledger.keep("a", "{}" * 100_000, "csv")
+    (kept,) = ledger.releases()
     assert kept.document is None
 
     def charge_more():
@@ -244,10 +252,10 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
     with pytest.raises(LedgerError, match="full"):
         charge_more()
     # The charge that had no room is not counted, and those before it are.
-    names = {each.id for each in releases_in(path, 1e-6, None)[0]}
+    names = {each.id for each in ledger.releases()}
     assert names == {"a", *(f"b{number}" for number in range(len(names) - 1))}
-    connection.execute("PRAGMA max_page_count = 100000")
-    assert ledger.keep("a", lambda: ("one", "csv")).document == "one"
+    monkeypatch.undo()
+    assert ledger.keep("a", "one", "csv").document == "one"
     assert ledger.charged("c", TODAY, lambda _: charge(0.1)).document is None
 
 

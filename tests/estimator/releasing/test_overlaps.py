@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.releasing.charge import Charge, total
+from deniable_estimator.releasing.charge import Charge, cells, total
 from deniable_estimator.releasing.noise import of_rho
-from deniable_estimator.releasing.overlaps import cells
 from deniable_estimator.releasing.words import figure
 
 from .conftest import document
@@ -45,7 +44,7 @@ SEGMENT = {"browser scheme a": {"0": 3000}}
 )
 def test_what_is_left_when_sums_are_subtracted(earlier, new, expected):
     """Sums differ by the reports that are in one of them alone."""
-    assert sorted(cell.reports for cell in cells([earlier], [new])) == expected
+    assert sorted(cell.reports for cell in cells(earlier, [new])) == expected
 
 
 @given(
@@ -57,7 +56,7 @@ def test_what_is_left_when_sums_are_subtracted(earlier, new, expected):
 )
 def test_every_sum_is_made_of_whole_cells(sums):
     """Whatever the sums, the number of reports of the new one is that of some of the cells."""
-    found = [cell.reports for cell in cells([[of(**each) for each in sums[:-1]]], [of(**sums[-1])])]
+    found = [cell.reports for cell in cells([of(**each) for each in sums[:-1]], [of(**sums[-1])])]
     reached = {0}
     for each in found:
         reached |= {each + one for one in reached}
@@ -108,7 +107,7 @@ def test_noise_divides_a_cell_and_the_largest_part_hides_a_report():
     whole = of(a=2000, b=3000, c=500)
 
     def hiding(*noisy):
-        (cell,) = cells([], [whole], [noisy])
+        (cell,) = cells([], [whole], noisy)
         return cell.reports, cell.hiding
 
     assert hiding() == (5500, 5500)
@@ -121,9 +120,9 @@ def test_noise_divides_a_cell_and_the_largest_part_hides_a_report():
 
 def test_only_exact_sums_near_a_noisy_one_count():
     """Those that share reports with it, and those that share reports with these; not itself."""
-    exact = [[of(a=2000, b=2000)], [of(b=2000)], [of(z=5000)]]
+    exact = [of(a=2000, b=2000), of(b=2000), of(z=5000)]
     near = [of(a=2000)]
-    assert sorted(cell.reports for cell in cells(exact, near, [near], exact=False)) == [2000, 2000]
+    assert sorted(cell.reports for cell in cells(exact, near, near, exact=False)) == [2000, 2000]
     assert cells(exact, [of(y=5000)], exact=False) == []
 
 

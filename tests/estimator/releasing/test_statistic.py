@@ -22,11 +22,11 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.releasing.noise import noise_of
-from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.releasing.statistic import (
     MOST_STRINGS,
     MessageCounts,
     SupportCounts,
+    statistic_of,
 )
 from deniable_estimator.statistics.participation import Participation
 

@@ -37,7 +37,7 @@ from deniable_estimator.analyses.cohorts.fit import (
     skewness,
 )
 from deniable_estimator.analyses.cohorts.table import CohortTable, Design
-from deniable_estimator.forecasting.detection import deviations
+from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import adjust_p, normal_score, step_up
 from deniable_estimator.statistics.tails import upper_tails

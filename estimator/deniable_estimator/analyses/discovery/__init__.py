@@ -1,6 +1,6 @@
 """Discovery: which strings occur, and how common strings are that somebody names. A search through
 the rows of a tally, two bytes a row, and a test of what it finds that holds its level.
-`forecasting.discovery_forecast` says what surfaces in which crowd.
+`statistics.expected` says what surfaces in which crowd.
 
 **Search.** Row r counts, for each string of first 2r bytes x and next two bytes k, the cell
 base_r(x) + k. So all continuations of x are one window of 65,536 neighbouring cells, and the server

@@ -45,7 +45,7 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Analysis, Counts, Items
 from deniable_estimator.analyses.numbers.cell_sums import CAUTION, CellSums
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
-from deniable_estimator.forecasting.detection import deviations
+from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import halved
 

@@ -19,7 +19,7 @@ Before any report, between the levels x_i < x_(i+1), where a number x is rounded
 
     noise(x) = [(x_(i+1) - x) E_i + (x - x_i) E_(i+1)] / (x_(i+1) - x_i) - x**2
 
-with E_i = E[a**2] at level i; `forecasting.number_forecast` has the largest.
+with E_i = E[a**2] at level i; `statistics.expected` has the largest.
 
 **Fakes.** A report of column j counts as a_j, so fakes alone would show the largest score A, and
 the mean rises by exactly b (A - mean). -A is a score too, for fakes that lower it.
@@ -60,7 +60,7 @@ from deniable_estimator.analyses.numbers import (
     most_spread,
 )
 from deniable_estimator.analyses.numbers.cell_sums import CAUTION
-from deniable_estimator.forecasting.number_forecast import mean_variance
+from deniable_estimator.statistics.expected import mean_variance
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import binomial_tail, chi_square_tail, normal_tails
 

@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable_estimator.forecasting.detection import deviations
+from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray, Noise, fieller_ends
 
 

@@ -57,8 +57,8 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable_estimator.analyses.pairs import Covariance
-from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.statistics.counts import change_p_values
+from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.normalization import nearest
 from deniable_estimator.statistics.tails import chi_square_tail

@@ -32,7 +32,7 @@ import numpy as np
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses.pairs import Covariance
 from deniable_estimator.analyses.pairs.dependence import kernel
-from deniable_estimator.forecasting.detection import LEVEL, POWER
+from deniable_estimator.statistics.detection import LEVEL, POWER
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import (
     chi_square_quantile,

@@ -18,7 +18,7 @@ from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.document.document import plain
 from deniable_estimator.inputs import Asked
-from deniable_estimator.kinds.plans import PLANS
+from deniable_estimator.kinds import PLANS
 from deniable_estimator.planning.inputs import PlanKind
 from deniable_estimator.privacy.computing import guarantee_in, together
 

@@ -40,7 +40,7 @@ from deniable_estimator.kinds.formats import estimate, estimate_of, series_name
 from deniable_estimator.kinds.kind import Card
 from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import message
-from deniable_estimator.planning.crowd_forecast import forecast
+from deniable_estimator.planning.crowd_limits import forecast
 
 
 @dataclass(frozen=True, slots=True)

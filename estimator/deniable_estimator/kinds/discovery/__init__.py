@@ -9,18 +9,10 @@ from dataclasses import replace
 
 from deniable.protocol.types.discovery import DEFAULT_LENGTH, MAX_LENGTH
 from deniable_estimator.messages import message
-from deniable_estimator.planning.inputs import (
-    DEVICES,
-    EPSILON,
-    LIFETIME_EPSILON,
-    RARE,
-    SAMPLE_RATE,
-    PlanKind,
-    whole,
-)
+from deniable_estimator.planning import inputs as takes
 
 _INPUTS = (
-    whole(
+    takes.whole(
         "max_length",
         message("Length"),
         message("Bytes of its strings, an even number"),
@@ -28,10 +20,11 @@ _INPUTS = (
         MAX_LENGTH,
         default=DEFAULT_LENGTH,
     ),
-    *(replace(EPSILON, start="4"), LIFETIME_EPSILON, DEVICES, SAMPLE_RATE, RARE),
+    replace(takes.EPSILON, start="4"),
+    *(takes.LIFETIME_EPSILON, takes.DEVICES, takes.SAMPLE_RATE, takes.RARE),
 )
 
-PLAN = PlanKind(
+PLAN = takes.PlanKind(
     "discovery",
     message("Which strings will be found?"),
     message(

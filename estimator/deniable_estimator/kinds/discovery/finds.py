@@ -31,11 +31,11 @@ from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.discovery import LEVEL, DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.document.csv_files import Table, plain
-from deniable_estimator.forecasting.detection import deviations
-from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.kinds.basis import Basis, Part, Result, few_notes, footnotes, vars_of
 from deniable_estimator.kinds.shares.making import combine, infer
 from deniable_estimator.kinds.shares.shares import Shares
+from deniable_estimator.statistics.detection import deviations
+from deniable_estimator.statistics.expected import Reach
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.tails import binomial_tail
 

@@ -1,6 +1,6 @@
 """What a discovery finds, before it is declared: from which share on strings surface.
 
-The shares are those of `forecasting.discovery_forecast`, with the parameters of a metric.
+The shares are those of `statistics.expected`, with the parameters of a metric.
 Fakes that pick their tables and messages show (1-q) / (p-q) times their own share of a string, as
 of any value (`deniable_estimator.analyses.base`).
 """
@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from deniable.protocol.mechanisms.prefix_tree import TOKEN_BYTES, PrefixTree
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.document.document import Document, Fact, Note
-from deniable_estimator.forecasting.discovery_forecast import NOTHING, Reach, reports_to_find
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning import words
+from deniable_estimator.planning.crowd_limits import NOTHING
 from deniable_estimator.planning.inputs import Planned
+from deniable_estimator.statistics.expected import Reach, reports_to_find
 
 
 def planned(asked: Asked) -> Planned:

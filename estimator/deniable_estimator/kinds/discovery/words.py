@@ -6,10 +6,10 @@ import math
 
 from deniable_estimator.document.document import Column, Document, Frame, Note, WordedValue
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.discovery.finds import Explained, Finds
 from deniable_estimator.messages import counted, isolated, message, spaced
+from deniable_estimator.statistics.expected import Reach
 
 _CUT = message("cut")
 _CUT_NOTE = message(

@@ -9,21 +9,7 @@ from dataclasses import replace
 
 from deniable_estimator.inputs import REQUIRED
 from deniable_estimator.messages import message
-from deniable_estimator.planning.inputs import (
-    ASK,
-    DEVICES,
-    EPSILON,
-    HIGH,
-    LIFETIME_EPSILON,
-    LOW,
-    MECHANISM,
-    RARE,
-    SCALE,
-    SIZE,
-    WINDOW,
-    PlanKind,
-    real,
-)
+from deniable_estimator.planning import inputs as takes
 
 MOST_YEARS = 20.0
 """Longer plans would take seconds, and no crowd stays as it is for so long."""
@@ -33,14 +19,14 @@ MOST_TURNOVER = 0.99
 
 _INPUTS = (
     replace(
-        ASK,
+        takes.ASK,
         help=message("The share of one of so many values, or what is asked of a number"),
         default="share",
         start=None,
-        choices={"share": message("share"), **ASK.choices},
+        choices={"share": message("share"), **takes.ASK.choices},
     ),
-    replace(LIFETIME_EPSILON, default=REQUIRED),
-    real(
+    replace(takes.LIFETIME_EPSILON, default=REQUIRED),
+    takes.real(
         "years",
         message("Years"),
         message("How long the reports of a device should last"),
@@ -48,7 +34,7 @@ _INPUTS = (
         MOST_YEARS,
         start="2",
     ),
-    real(
+    takes.real(
         "turnover",
         message("Replaced in a year"),
         message("The part of the devices that is replaced by new ones"),
@@ -56,29 +42,29 @@ _INPUTS = (
         MOST_TURNOVER,
         default=0.0,
     ),
-    replace(WINDOW, default="day"),
-    replace(DEVICES, default=100_000, start=None),
-    replace(SIZE, default=2, help=message("How many values there are, for a share")),
-    RARE,
+    replace(takes.WINDOW, default="day"),
+    replace(takes.DEVICES, default=100_000, start=None),
+    replace(takes.SIZE, default=2, help=message("How many values there are, for a share")),
+    takes.RARE,
     replace(
-        LOW,
+        takes.LOW,
         help=message("Of a number; if not given, widths are in percent of its range"),
         default=None,
         start=None,
     ),
-    replace(HIGH, default=None, start=None),
-    SCALE,
+    replace(takes.HIGH, default=None, start=None),
+    takes.SCALE,
     replace(
-        EPSILON,
+        takes.EPSILON,
         label=message("Epsilon per report now"),
         help=message("To compare with"),
         default=None,
         places=frozenset({"page", "api"}),
     ),
-    replace(MECHANISM, places=frozenset({"api"})),
+    replace(takes.MECHANISM, places=frozenset({"api"})),
 )
 
-PLAN = PlanKind(
+PLAN = takes.PlanKind(
     "lifetime",
     message("How should a lifetime epsilon be divided?"),
     message(

@@ -17,38 +17,24 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from deniable.protocol.mechanisms import (
-    AUTO,
-    MAX_MEMO_EPSILON,
-    Mechanism,
-    Memoizing,
-    design,
-)
+from deniable.protocol.mechanisms import AUTO, MAX_MEMO_EPSILON, Mechanism, Memoizing, design
 from deniable.protocol.types.number import Number
 from deniable.protocol.windows import IN_A_YEAR
 from deniable_estimator.document.units import SHARES, NumberUnit
-from deniable_estimator.forecasting.detection import std_error
-from deniable_estimator.forecasting.lifetime_split import (
-    MOST_EPSILON,
-    Split,
-    declared,
-    split_of,
-)
-from deniable_estimator.forecasting.number_forecast import Z
-from deniable_estimator.inputs import Asked
-from deniable_estimator.kinds.numbers.plan import in_units
+from deniable_estimator.inputs import Asked, InputError
+from deniable_estimator.kinds.numbers.plan import check_range, in_units, number_type
 from deniable_estimator.kinds.shares.plan import lasting_error
 from deniable_estimator.messages import message
+from deniable_estimator.planning.lifetime_split import MOST_EPSILON, Split, Splits, declared
 from deniable_estimator.planning.words import SALT
 from deniable_estimator.privacy.guarantees import Bound
+from deniable_estimator.statistics.detection import std_error
+from deniable_estimator.statistics.expected import Z
 from deniable_estimator.statistics.intervals import FloatArray
-
-Question: TypeAlias = Literal["share", "mean", "distribution"]
-"""What the widths are about: one value's share, a mean, or the share below a limit."""
 
 
 @dataclass(frozen=True)
@@ -133,10 +119,16 @@ def lasting_budget(reports: int, sample_rate: float, turnover: float) -> float:
 
 
 class LifetimeCrowd:
-    """The devices of a plan, and what they are asked."""
+    """The devices of a plan, and what they are asked.
 
-    def __init__(self, domain: int | Number, asked: Asked) -> None:
-        self.domain, self.asked = domain, asked
+    Raises:
+        InputError, SchemeError: they cannot be asked that.
+    """
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked, self.number = asked, _number(asked)
+        # What the widths are about: one value's share, a mean, or the share below a limit.
+        self.question: str = "distribution" if asked["ask"] == "both" else asked["ask"]
         self.share: float = asked["share"]
         self.devices: int = asked["devices"]
         in_a_year, years = IN_A_YEAR[asked["window"]], asked["years"]
@@ -144,17 +136,13 @@ class LifetimeCrowd:
         self.marks = [round(each * in_a_year) for each in range(1, math.ceil(years))]
         self.marks.append(self.windows)
         self.turnover = -math.expm1(math.log1p(-asked["turnover"]) / in_a_year)
-        self.question: Question = "share"
-        if isinstance(domain, Number):
-            self.question = "distribution" if "distribution" in domain.ask else "mean"
-        self.design = cache(self._design)
         self.left = cache(self._left)
+        self.splits = Splits(cache(self._design), self.sent, self.share)
 
     def _design(self, epsilon: float) -> Mechanism[Any]:
-        name, domain = self.asked["mechanism"], self.domain
-        if isinstance(domain, Number):
-            return domain.design(name, SALT, epsilon)
-        return design(name, domain, epsilon, salt=SALT)
+        if self.number is None:
+            return design(self.asked["mechanism"], self.asked["size"], epsilon, salt=SALT)
+        return self.number.design(self.asked["mechanism"], SALT, epsilon)
 
     def rate(self, reports: int) -> float:
         return min(1.0, reports / self.windows)
@@ -165,9 +153,6 @@ class LifetimeCrowd:
     def sent(self, reports: int) -> float:
         """How many reports come from one place in the crowd in all these windows."""
         return self.rate(reports) * float(self.left(reports)[:-1].sum())
-
-    def split(self, epsilon: float, reports: int) -> Split:
-        return split_of(self.design, epsilon, reports, self.sent, share=self.share)
 
     def choice(self, split: Split, best: float) -> LifetimeChoice:
         reports, left = split.reports, self.left(split.reports)
@@ -190,11 +175,11 @@ class LifetimeCrowd:
 
     def remembered(self) -> Remembered | None:
         """Memos within the lifetime; a report has at most half of it, so fresh noise remains."""
-        if isinstance(self.domain, Number):
+        if self.number is not None:
             return None
         memo = min(self.asked["lifetime_epsilon"], MAX_MEMO_EPSILON)
         epsilon = declared(min(memo / 2, MOST_EPSILON))
-        made = design(AUTO, self.domain, epsilon, memo, salt=SALT)
+        made = design(AUTO, self.asked["size"], epsilon, memo, salt=SALT)
         assert isinstance(made, Memoizing)
         return Remembered(
             made.name,
@@ -209,13 +194,30 @@ class LifetimeCrowd:
         """Half of the 95% interval that a variance leaves; of a mean in its unit, or on a
         logarithmic scale as a part of it."""
         width = Z * math.sqrt(variance)
-        if not isinstance(self.domain, Number) or self.question != "mean":
+        if self.number is None or self.question != "mean":
             return width
-        return in_units(self.domain.range, width)
+        return in_units(self.number.range, width)
 
     def told(self, width: float) -> str:
         """A half width in points, in the unit, or as a part of a geometric mean."""
-        if not isinstance(self.domain, Number) or self.question != "mean":
+        if self.number is None or self.question != "mean":
             return message("{width} points", width=SHARES.text(width, width))
-        unit = SHARES if self.domain.range.scale == "log" else NumberUnit(self.domain.unit)
+        unit = SHARES if self.number.range.scale == "log" else NumberUnit(self.number.unit)
         return unit.full(width, width)
+
+
+def _number(asked: Asked) -> Number | None:
+    """The number that is asked for; None for a share of one of `size` values."""
+    ends = (asked["low"], asked["high"])
+    if asked["ask"] == "share":
+        if ends != (None, None):
+            told = message("Low and high are for a number: say what is asked of it.")
+            raise InputError("ask", told)
+        return None
+    if ends == (None, None):
+        # The range of a number makes no difference, so widths are percents of it.
+        return number_type({**asked, "low": 0, "high": 100, "scale": "linear", "unit": "%"})
+    if None in ends:
+        raise InputError("high", message("Say both low and high, or neither."))
+    check_range(asked)
+    return number_type(asked)

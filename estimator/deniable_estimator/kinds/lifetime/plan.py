@@ -1,8 +1,8 @@
 """How a lifetime epsilon can be divided, and what a crowd tells with each division.
 
 A device may send k reports, each with epsilon L / k, and reports with probability k / N in each of
-the N windows of the planned years. `planning.lifetime_crowd` says how many devices
-have reports left then; `forecasting.lifetime_split` has the variance of a report, what a window
+the N windows of the planned years. `kinds.lifetime.crowd` says how many devices
+have reports left then; `planning.lifetime_split` has the variance of a report, what a window
 tells (`information`), and what that assumes.
 
 Newer devices have more of their reports left. So with few reports a device and a high turnover, the
@@ -19,22 +19,19 @@ from typing import NamedTuple
 
 from deniable import SchemeError
 from deniable.protocol.mechanisms import MAX_EPSILON
-from deniable.protocol.types.number import Number
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
-from deniable_estimator.forecasting.lifetime_split import (
+from deniable_estimator.inputs import Asked, InputError
+from deniable_estimator.kinds.lifetime.crowd import LifetimeChoice, LifetimeCrowd, Remembered
+from deniable_estimator.messages import counted, message
+from deniable_estimator.planning import words
+from deniable_estimator.planning.inputs import Planned
+from deniable_estimator.planning.lifetime_split import (
     MOST_EPSILON,
     Split,
     declared,
     rate_words,
     report_counts,
-    smallest_lifetime,
 )
-from deniable_estimator.inputs import Asked, InputError
-from deniable_estimator.kinds.lifetime.crowd import LifetimeChoice, LifetimeCrowd, Remembered
-from deniable_estimator.kinds.numbers.plan import check_range, number_type
-from deniable_estimator.messages import counted, message
-from deniable_estimator.planning import words
-from deniable_estimator.planning.inputs import Planned
 from deniable_estimator.privacy.words import chance, factor, rounded_up
 
 SMALLEST_EPSILON = 0.25
@@ -67,16 +64,14 @@ def planned(asked: Asked) -> Planned:
     Raises:
         InputError, SchemeError: it cannot be planned.
     """
-    domain = _domain(asked)
+    crowd = LifetimeCrowd(asked)
     if asked["epsilon"] is not None:
         words.check_lifetime(asked)
-    crowd = LifetimeCrowd(domain, asked)
     try:
         made = _choices(crowd)
     except SchemeError as error:
         raise InputError("years", str(error)) from error
-    number = domain if isinstance(domain, Number) else None
-    best, window = made.best, asked["window"]
+    best, number, window = made.best, crowd.number, asked["window"]
     rate = rate_words(best.sample_rate)
     division = _division(best)
     subtitle = message(
@@ -104,7 +99,7 @@ def planned(asked: Asked) -> Planned:
         ),
         about={
             "question": crowd.question,
-            "size": None if number else domain,
+            "size": None if number else asked["size"],
             "share": None if number else crowd.share,
             "unit": number.unit if number else None,
             "log": number is not None and number.range.scale == "log",
@@ -120,52 +115,31 @@ def planned(asked: Asked) -> Planned:
 _SAID = ("lifetime_epsilon", "years", "window", "devices", "turnover")
 
 
-def _domain(asked: Asked) -> int | Number:
-    """The number of values, or the number that is asked for."""
-    ends = (asked["low"], asked["high"])
-    if asked["ask"] == "share":
-        if ends != (None, None):
-            told = message("Low and high are for a number: say what is asked of it.")
-            raise InputError("ask", told)
-        size: int = asked["size"]
-        return size
-    if ends == (None, None):
-        # The range of a number makes no difference, so widths are percents of it.
-        return number_type({**asked, "low": 0, "high": 100, "scale": "linear", "unit": "%"})
-    if None in ends:
-        raise InputError("high", message("Say both low and high, or neither."))
-    check_range(asked)
-    return number_type(asked)
-
-
 def _choices(crowd: LifetimeCrowd) -> Choices:
-    lifetime, epsilon = crowd.asked["lifetime_epsilon"], crowd.asked["epsilon"]
-    splits = [crowd.split(*each) for each in _divisions(lifetime, crowd.windows)]
-    best = max(
-        (each for each in splits if each.epsilon <= MOST_EPSILON), key=lambda each: each.information
+    lifetime, epsilon, splits = (
+        crowd.asked["lifetime_epsilon"],
+        crowd.asked["epsilon"],
+        crowd.splits,
     )
+    found = [splits.of(*each) for each in _divisions(lifetime, crowd.windows)]
+    advised = (each for each in found if each.epsilon <= MOST_EPSILON)
+    best = max(advised, key=lambda each: each.information)
 
     def choice_of(split: Split) -> LifetimeChoice:
         return crowd.choice(split, best.information)
 
     stated, same = None, None
     if epsilon is not None:
-        count = Fraction(lifetime) // Fraction(crowd.design(epsilon).epsilon)
-        mine = crowd.split(epsilon, min(count, crowd.windows))
+        count = Fraction(lifetime) // Fraction(splits.design(epsilon).epsilon)
+        mine = splits.of(epsilon, min(count, crowd.windows))
         stated = choice_of(mine)
-        least = smallest_lifetime(
-            crowd.design,
-            mine.information,
-            crowd.sent,
-            share=crowd.share,
-            most_reports=mine.reports,
-        )
+        least = splits.smallest(mine.information, mine.reports)
         if least is not None and least.lifetime_epsilon < mine.lifetime_epsilon:
             same = choice_of(least)
     return Choices(
-        choices=tuple(map(choice_of, splits)),
+        choices=tuple(map(choice_of, found)),
         best=choice_of(best),
-        once=choice_of(crowd.split(min(declared(Fraction(lifetime)), MOST_EPSILON), 1)),
+        once=choice_of(splits.of(min(declared(Fraction(lifetime)), MOST_EPSILON), 1)),
         memory=crowd.remembered(),
         stated=stated,
         same_as_stated=same,

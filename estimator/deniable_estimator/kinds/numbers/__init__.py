@@ -9,25 +9,11 @@ from dataclasses import replace
 
 from deniable_estimator.inputs import Input
 from deniable_estimator.messages import message
-from deniable_estimator.planning.inputs import (
-    ASK,
-    DEVICES,
-    EPSILON,
-    FARTHEST,
-    HALF_WIDTH,
-    HIGH,
-    LIFETIME_EPSILON,
-    LOW,
-    MECHANISM,
-    SAMPLE_RATE,
-    SCALE,
-    SEGMENT_SHARE,
-    PlanKind,
-)
+from deniable_estimator.planning import inputs as takes
 
 _INPUTS = (
-    ASK,
-    *(SCALE, LOW, HIGH),
+    takes.ASK,
+    *(takes.SCALE, takes.LOW, takes.HIGH),
     Input("integer", bool, message("Whole numbers"), message("Numbers are whole"), default=False),
     Input(
         "unit",
@@ -39,21 +25,21 @@ _INPUTS = (
         high=20,
         places=frozenset({"page", "api"}),
     ),
-    *(EPSILON, LIFETIME_EPSILON, DEVICES, SAMPLE_RATE),
+    *(takes.EPSILON, takes.LIFETIME_EPSILON, takes.DEVICES, takes.SAMPLE_RATE),
     replace(
-        HALF_WIDTH,
+        takes.HALF_WIDTH,
         help=message(
             "Desired for the 95% interval of the mean: in its unit (a hundredth of the "
             "range, if not given) or, on a logarithmic scale, as a part of it (0.05)"
         ),
-        high=FARTHEST,
+        high=takes.FARTHEST,
         default=None,
     ),
-    SEGMENT_SHARE,
-    replace(MECHANISM, places=frozenset({"api"})),
+    takes.SEGMENT_SHARE,
+    replace(takes.MECHANISM, places=frozenset({"api"})),
 )
 
-PLAN = PlanKind(
+PLAN = takes.PlanKind(
     "number",
     message("What can this number tell?"),
     message(

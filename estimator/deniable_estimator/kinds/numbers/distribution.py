@@ -30,8 +30,6 @@ from deniable_estimator.analyses.numbers.distribution import (
 )
 from deniable_estimator.document.csv_files import Table, plain, records
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.forecasting.detection import deviations
-from deniable_estimator.forecasting.number_forecast import QUANTILES
 from deniable_estimator.kinds.base import (
     NUMBER_COLUMNS,
     ChangeTest,
@@ -48,6 +46,8 @@ from deniable_estimator.kinds.numbers.mean import (
     number_answer,
 )
 from deniable_estimator.messages import Message, message
+from deniable_estimator.statistics.detection import deviations
+from deniable_estimator.statistics.expected import QUANTILES
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.participation import overlap, together
 from deniable_estimator.statistics.tails import normal_tails

@@ -33,13 +33,13 @@ from deniable_estimator.analyses.numbers import (
 )
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.document.units import SHARES, NumberUnit, Unit
-from deniable_estimator.forecasting.detection import first
-from deniable_estimator.forecasting.number_forecast import QUANTILES, Z
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.kinds.numbers.mean import axis_of
 from deniable_estimator.messages import message
 from deniable_estimator.planning import words
 from deniable_estimator.planning.inputs import Planned
+from deniable_estimator.statistics.detection import first
+from deniable_estimator.statistics.expected import QUANTILES, Z
 
 LEVEL = 0.95
 """The level of every interval of a plan."""

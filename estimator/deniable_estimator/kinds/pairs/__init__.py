@@ -9,23 +9,14 @@ from dataclasses import replace
 
 from deniable.protocol.types.pair import MAX_PAIR_CELLS
 from deniable_estimator.messages import message
-from deniable_estimator.planning.inputs import (
-    DEVICES,
-    EPSILON,
-    LIFETIME_EPSILON,
-    SAMPLE_RATE,
-    SEGMENT_SHARE,
-    PlanKind,
-    real,
-    whole,
-)
+from deniable_estimator.planning import inputs as takes
 
 EFFECT = 0.1
 """The Cramer's V that is planned for if none is said."""
 
 _MOST_VALUES = MAX_PAIR_CELLS // 2
 
-_ROWS = whole(
+_ROWS = takes.whole(
     "rows",
     message("Values of the first list"),
     message("A number counts by its bins"),
@@ -37,7 +28,7 @@ _ROWS = whole(
 _INPUTS = (
     _ROWS,
     replace(_ROWS, name="columns", label=message("Values of the second list"), start="4"),
-    real(
+    takes.real(
         "effect",
         message("Cramér’s V"),
         message("How strongly the two depend on each other, from 0 to 1"),
@@ -45,10 +36,10 @@ _INPUTS = (
         1,
         default=EFFECT,
     ),
-    *(EPSILON, LIFETIME_EPSILON, DEVICES, SAMPLE_RATE, SEGMENT_SHARE),
+    *(takes.EPSILON, takes.LIFETIME_EPSILON, takes.DEVICES, takes.SAMPLE_RATE, takes.SEGMENT_SHARE),
 )
 
-PLAN = PlanKind(
+PLAN = takes.PlanKind(
     "pair",
     message("What can this pair detect?"),
     message(

@@ -25,12 +25,12 @@ from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.pairs import LEAST_ERRORS, Covariance, conditionals
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
-from deniable_estimator.forecasting.detection import LEVEL, POWER, first
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import message
 from deniable_estimator.planning import words
 from deniable_estimator.planning.inputs import Planned
 from deniable_estimator.planning.population import pair_shares
+from deniable_estimator.statistics.detection import LEVEL, POWER, first
 from deniable_estimator.statistics.tails import (
     chi_square_quantile,
     halved,

@@ -9,20 +9,10 @@ from dataclasses import replace
 
 from deniable.protocol.mechanisms.memoized_retention import MAX_AGES
 from deniable.protocol.types.retention import DEFAULT_AGES
-from deniable_estimator.forecasting.retention_forecast import NEW
 from deniable_estimator.inputs import REQUIRED, Input
 from deniable_estimator.messages import message
-from deniable_estimator.planning.inputs import (
-    DEVICES,
-    EPSILON,
-    LEAST,
-    LIFETIME_EPSILON,
-    SAMPLE_RATE,
-    WINDOW,
-    PlanKind,
-    real,
-    whole,
-)
+from deniable_estimator.planning import inputs as takes
+from deniable_estimator.statistics.expected import NEW
 
 _INPUTS = (
     Input(
@@ -37,7 +27,7 @@ _INPUTS = (
             "both": message("both"),
         },
     ),
-    whole(
+    takes.whole(
         "ages",
         message("Ages"),
         message("How many windows back cohorts are told apart"),
@@ -45,27 +35,27 @@ _INPUTS = (
         MAX_AGES,
         default=DEFAULT_AGES,
     ),
-    replace(EPSILON, start="2"),
+    replace(takes.EPSILON, start="2"),
     replace(
-        LIFETIME_EPSILON,
+        takes.LIFETIME_EPSILON,
         help=message("The limit for all reports of one answer, which come from its memo"),
         default=REQUIRED,
         start="4",
     ),
-    replace(DEVICES, help=message("How many are active in a window")),
-    real(
+    replace(takes.DEVICES, help=message("How many are active in a window")),
+    takes.real(
         "new",
         message("New devices"),
         message("The part of the active devices that is new"),
-        LEAST,
+        takes.LEAST,
         1,
         default=NEW,
     ),
-    WINDOW,
-    SAMPLE_RATE,
+    takes.WINDOW,
+    takes.SAMPLE_RATE,
 )
 
-PLAN = PlanKind(
+PLAN = takes.PlanKind(
     "retention",
     message("Who comes back?"),
     message(

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from deniable.protocol.mechanisms.memoized_retention import ASKS, MemoizedRetention
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.document.document import Document, Fact, Note
-from deniable_estimator.forecasting.retention_forecast import BACK, USEFUL, RetentionForecast
 from deniable_estimator.inputs import Asked
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning import words
+from deniable_estimator.planning.crowd_limits import USEFUL_RETENTION
 from deniable_estimator.planning.inputs import Planned
 from deniable_estimator.privacy.words import rounded_up
+from deniable_estimator.statistics.expected import BACK, ExpectedRetention
 
 
 def planned(asked: Asked) -> Planned:
@@ -27,7 +28,7 @@ def planned(asked: Asked) -> Planned:
     made = MemoizedRetention.design(
         window, asked["ages"], asks, asked["epsilon"], asked["lifetime_epsilon"]
     )
-    tells = RetentionForecast.of(made, crowd.reports, new)
+    tells = ExpectedRetention.of(made, crowd.reports, new)
     document = Document(
         "retention",
         crowd.subtitle(_asks(made.asks)),
@@ -70,16 +71,16 @@ def _asks(asks: Sequence[str]) -> str:
     return message("{first} and {second}", first=first, second=rest[0]) if rest else first
 
 
-def _verdict(tells: RetentionForecast) -> Note:
-    width = tells.lifecycle if tells.average is None else tells.average
-    if width is None or width > USEFUL:
+def _verdict(tells: ExpectedRetention) -> Note:
+    if tells.width > USEFUL_RETENTION:
         told = message("Little to be seen. Ask more devices, or declare a larger epsilon.")
         return Note(told, "alarm")
-    told = message("Changes of more than {points} points are seen.", points=words.points(width))
+    width = words.points(tells.width)
+    told = message("Changes of more than {points} points are seen.", points=width)
     return Note(told, "good")
 
 
-def _facts(tells: RetentionForecast, made: MemoizedRetention, new: float) -> Iterator[Fact]:
+def _facts(tells: ExpectedRetention, made: MemoizedRetention, new: float) -> Iterator[Fact]:
     if len(made.asks) > 1:
         yield Fact(
             "reports_of_each",

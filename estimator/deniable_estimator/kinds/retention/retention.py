@@ -22,7 +22,6 @@ from deniable_estimator.analyses.retention import (
 )
 from deniable_estimator.document.csv_files import Table, plain
 from deniable_estimator.document.units import ShareUnit, windows_text
-from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.kinds.base import (
     NUMBER_COLUMNS,
     Answer,
@@ -34,6 +33,7 @@ from deniable_estimator.kinds.base import (
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.counts import share_interval
+from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.participation import Participation
 

@@ -9,29 +9,18 @@ from dataclasses import replace
 
 from deniable_estimator.inputs import Input
 from deniable_estimator.messages import message
-from deniable_estimator.planning.inputs import (
-    DEVICES,
-    EPSILON,
-    HALF_WIDTH,
-    LIFETIME_EPSILON,
-    MECHANISM,
-    SAMPLE_RATE,
-    SEGMENT_SHARE,
-    SHARE,
-    SIZE,
-    PlanKind,
-)
+from deniable_estimator.planning import inputs as takes
 
 _INPUTS = (
-    *(SIZE, EPSILON),
+    *(takes.SIZE, takes.EPSILON),
     replace(
-        LIFETIME_EPSILON,
+        takes.LIFETIME_EPSILON,
         help=message(
             "The limit on what all reports of a device reveal together; with memos, "
             "all of one value"
         ),
     ),
-    *(DEVICES, SAMPLE_RATE),
+    *(takes.DEVICES, takes.SAMPLE_RATE),
     Input(
         "memoize",
         bool,
@@ -42,10 +31,10 @@ _INPUTS = (
         ),
         default=False,
     ),
-    *(SHARE, HALF_WIDTH, SEGMENT_SHARE, MECHANISM),
+    *(takes.SHARE, takes.HALF_WIDTH, takes.SEGMENT_SHARE, takes.MECHANISM),
 )
 
-PLAN = PlanKind(
+PLAN = takes.PlanKind(
     "values",
     message("What can this metric detect?"),
     message(

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from deniable_estimator.analyses import asked_values, oracle_analysis
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import Exposure, Finding
-from deniable_estimator.forecasting.detection import critical_value
 from deniable_estimator.kinds.basis import Basis, Part, caveats, vars_of
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.counts import share_interval
+from deniable_estimator.statistics.detection import critical_value
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.normalization import Normalization
 from deniable_estimator.statistics.participation import overlap, together

@@ -6,31 +6,18 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from deniable.protocol.mechanisms import (
-    AUTO,
-    FrequencyOracle,
-    Memoizing,
-    design,
-)
+from deniable.protocol.mechanisms import AUTO, FrequencyOracle, Memoizing, design
 from deniable.protocol.mechanisms.choice import choose, loss
 from deniable.protocol.types.texts import Category
 from deniable_estimator.analyses import analysis_of, oracle_analysis
 from deniable_estimator.document.document import Document, Fact, Note
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.forecasting.detection import (
-    LEVEL,
-    POWER,
-    detectable_share,
-    reports_for_half_width,
-    reports_to_detect,
-    std_error,
-    usable,
-)
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import message
 from deniable_estimator.planning import words
 from deniable_estimator.planning.inputs import SERVED_SIZE, Planned
 from deniable_estimator.privacy.words import rounded_up
+from deniable_estimator.statistics import detection
 
 
 def planned(asked: Asked) -> Planned:
@@ -38,7 +25,7 @@ def planned(asked: Asked) -> Planned:
 
     A mechanism for strings is planned for a list of `size` candidates. The smallest detectable
     share is at family-wise level 0.05 with power 0.8; for strings that are decoded by cohorts it is
-    somewhat too small (see `forecasting.detection`).
+    somewhat too small (see `statistics.detection`).
 
     Raises:
         InputError, SchemeError: it cannot be planned.
@@ -50,8 +37,8 @@ def planned(asked: Asked) -> Planned:
     crowd = words.PlannedCrowd(asked)
     chosen, reason = _designed(asked)
     share = asked["share"] or 1 / size
-    detectable = detectable_share(chosen, size, crowd.reports)
-    is_usable = usable(chosen, size, crowd.reports)
+    detectable = detection.detectable_share(chosen, size, crowd.reports)
+    is_usable = detection.usable(chosen, size, crowd.reports)
     lossy = loss(chosen, size, asked["epsilon"])
     facts = (
         *crowd.report_facts(chosen.epsilon),
@@ -140,8 +127,8 @@ def _detection_facts(
     size, half_width, told = crowd.asked["size"], crowd.asked["half_width"], words.percent(share)
     power = message(
         "with power {power:g}, at level {level:g} over all {size:,} values at once",
-        power=POWER,
-        level=LEVEL,
+        power=detection.POWER,
+        level=detection.LEVEL,
         size=size,
     )
     yield Fact(
@@ -151,7 +138,7 @@ def _detection_facts(
         message("not even a share of 100%") if least is None else words.percent(least),
         power,
     )
-    needed = math.ceil(reports_to_detect(chosen, size, share) / crowd.rate)
+    needed = math.ceil(detection.reports_to_detect(chosen, size, share) / crowd.rate)
     yield Fact(
         "devices_to_detect",
         message("To detect {share}", share=told),
@@ -159,7 +146,7 @@ def _detection_facts(
         words.devices(needed),
         power,
     )
-    needed = math.ceil(reports_for_half_width(chosen, share, half_width) / crowd.rate)
+    needed = math.ceil(detection.reports_for_half_width(chosen, share, half_width) / crowd.rate)
     yield Fact(
         "devices_for_half_width",
         message("For ±{width} points", width=SHARES.text(half_width, half_width)),
@@ -167,7 +154,7 @@ def _detection_facts(
         words.devices(needed),
         message("in the 95% interval of a share of {share}", share=told),
     )
-    error = std_error(chosen, share, crowd.reports)
+    error = detection.std_error(chosen, share, crowd.reports)
     yield Fact(
         "std_error",
         message("Standard error"),

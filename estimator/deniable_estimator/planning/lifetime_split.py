@@ -35,16 +35,15 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
-from deniable.protocol.mechanisms.number_range import Histogram
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
-from deniable_estimator.forecasting.number_forecast import mean_variance
+from deniable_estimator.statistics.expected import report_variance
 
 MOST_EPSILON = 3.0
 """The largest epsilon of one report that is proposed. After one such report a 50/50 guess is right
@@ -58,53 +57,6 @@ _STEPS = 100
 """Proposed epsilons have two decimals, or three significant digits if that is finer."""
 
 _NEGLIGIBLE = 1e-17
-
-Design: TypeAlias = Callable[[float], Mechanism[Any]]
-"""What designs the mechanism of a metric within a declared epsilon."""
-
-Sent: TypeAlias = Callable[[int], float]
-"""How many reports a device sends on average, by how many its budget allows."""
-
-
-class Variance(NamedTuple):
-    """n times the variance of an estimate from n reports, one of each device."""
-
-    noise: float
-    """What the mechanism adds."""
-    spread: float
-    """What the choice of the devices adds, even without noise."""
-
-    @property
-    def total(self) -> float:
-        return self.noise + self.spread
-
-
-def report_variance(mechanism: Mechanism[Any], share: float) -> Variance:
-    """The variance that one report leaves: for values that of `share`, for numbers in units of the
-    range.
-
-    With p and q of a frequency oracle ::
-
-        noise = [share p (1-p) + (1-share) q (1-q)] / (p-q)**2,  spread = share (1-share)
-
-    A mean (range from -1 to 1) has its largest noise over the range, and numbers spread evenly;
-    a distribution the average over its edges, and the share 1/2 (`forecasting.number_forecast`).
-    A string of discovery is seen by the reports of one table, so both are as many times as large
-    as there are tables.
-
-    Raises:
-        TypeError: the mechanism neither counts values nor numbers.
-    """
-    if isinstance(mechanism, (FrequencyOracle, PrefixTree)):
-        p, q, part = mechanism.p, mechanism.q, Fraction(share)
-        tables = len(mechanism.rows) if isinstance(mechanism, PrefixTree) else 1
-        noise = (part * p * (1 - p) + (1 - part) * q * (1 - q)) / (p - q) ** 2
-        return Variance(float(tables * noise), float(tables * part * (1 - part)))
-    if isinstance(mechanism, SlidingWindow):
-        return Variance(mean_variance(mechanism), 1 / 3)
-    if isinstance(mechanism, Histogram):
-        return Variance(mechanism.edge_variance, 1 / 4)
-    raise TypeError(f"{mechanism.name} has no known variance")
 
 
 def sent_reports(reports: int, sample_rate: float, windows: int) -> float:
@@ -143,7 +95,7 @@ def rate_words(rate: float) -> str:
 def report_counts(fewest: int, most: int) -> Iterator[int]:
     """Numbers of reports to choose from, rising: both limits, and between them 1, 2, 3, 4, 6, 8,
     12, 16, 24 and so on."""
-    between = {1} | {2**power for power in range(1, 60)} | {3 * 2**power for power in range(60)}
+    between = {times * 2**power for times in (1, 3) for power in range(60)}
     yield from sorted({fewest, most} | {each for each in between if fewest < each < most})
 
 
@@ -176,44 +128,44 @@ class Split:
         return float(Decimal(repr(self.epsilon)) * self.reports)
 
 
-def split_of(design: Design, epsilon: float, reports: int, sent: Sent, *, share: float) -> Split:
-    """So many reports at this declared epsilon."""
-    mechanism = design(epsilon)
-    variance = report_variance(mechanism, share)
-    information = sent(reports) / variance.total
-    return Split(reports, epsilon, mechanism.epsilon, mechanism.name, *variance, information)
+class Splits(NamedTuple):
+    """All ways to divide the lifetimes of one metric."""
 
+    design: Callable[[float], Mechanism[Any]]
+    """The mechanism of the metric within a declared epsilon."""
+    sent: Callable[[int], float]
+    """How many reports a device sends on average, by how many its budget allows."""
+    share: float = SMALL_SHARE
+    """That whose variance counts."""
 
-def smallest_lifetime(
-    design: Design,
-    target: float,
-    sent: Sent,
-    *,
-    share: float = SMALL_SHARE,
-    most_reports: int,
-) -> Split | None:
-    """The split with the smallest lifetime epsilon that tells at least `target`, an `information`;
-    among those of `report_counts`, with epsilons of two decimals.
+    def of(self, epsilon: float, reports: int) -> Split:
+        """So many reports at this declared epsilon."""
+        mechanism = self.design(epsilon)
+        variance = report_variance(mechanism, self.share)
+        information = self.sent(reports) / variance.total
+        return Split(reports, epsilon, mechanism.epsilon, mechanism.name, *variance, information)
 
-    None if there is none with at most `most_reports` reports of MOST_EPSILON each.
-    """
-    found: Split | None = None
-    for count in report_counts(1, most_reports):
-        largest = math.floor(MOST_EPSILON * _STEPS)
-        if found is not None:
-            # More reports are of interest only if they cost less in all.
-            spent = found.reports * round(found.epsilon * _STEPS)
-            largest = min(largest, (spent - 1) // count)
+    def smallest(self, target: float, most_reports: int) -> Split | None:
+        """That with the smallest lifetime epsilon that tells at least `target`, an `information`;
+        among those of `report_counts`, with epsilons of two decimals.
 
-        def told(steps: int, count: int = count) -> Split:
-            return split_of(design, steps / _STEPS, count, sent, share=share)
+        None if there is none with at most `most_reports` reports of MOST_EPSILON each.
+        """
+        found: Split | None = None
+        for count in report_counts(1, most_reports):
+            largest = math.floor(MOST_EPSILON * _STEPS)
+            if found is not None:
+                # More reports are of interest only if they cost less in all.
+                spent = found.reports * round(found.epsilon * _STEPS)
+                largest = min(largest, (spent - 1) // count)
 
-        if largest < 1 or told(largest).information < target:
-            continue
-        steps = range(1, largest)
-        enough = bisect_left(steps, target, key=lambda each: told(each).information)
-        found = told(enough + 1)
-    return found
+            def told(steps: int, count: int = count) -> float:
+                return self.of(steps / _STEPS, count).information
+
+            if largest >= 1 and told(largest) >= target:
+                steps = bisect_left(range(1, largest), target, key=told) + 1
+                found = self.of(steps / _STEPS, count)
+        return found
 
 
 TWOFOLD = 2.0
@@ -261,21 +213,17 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
     def design(epsilon: float) -> Mechanism[Any]:
         return metric.type.design(metric.mechanism, metric.name, epsilon)
 
-    def told(epsilon: float, count: int) -> tuple[Split, float]:
-        """The split, and what it tells of a share of one half."""
-        split = split_of(design, epsilon, count, sent, share=SMALL_SHARE)
-        half = split_of(design, epsilon, count, sent, share=0.5)
-        return split, half.information
-
-    today, half_today = told(metric.epsilon, reports)
+    splits, of_half = Splits(design, sent), Splits(design, sent, share=0.5)
+    today = splits.of(metric.epsilon, reports)
+    half = of_half.of(metric.epsilon, reports).information
     try:
         others = [
-            told(declared(Fraction(lifetime) / count), count)
+            splits.of(declared(Fraction(lifetime) / count), count)
             for count in report_counts(fewest, reports - 1)
         ]
     except SchemeError:  # the named mechanism has one epsilon only
         return None
-    better = [split for split, half in others if half >= half_today]
+    better = [each for each in others if of_half.of(each.epsilon, each.reports).information >= half]
     if not better:
         return None
     best = max(better, key=lambda split: split.information)
@@ -298,7 +246,7 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
         belief=_belief(best.exact_epsilon),
         belief_now=_belief(exact),
     )
-    least = smallest_lifetime(design, today.information, sent, most_reports=reports)
+    least = splits.smallest(today.information, reports)
     if least is None or least.lifetime_epsilon >= lifetime:
         return advice
     return CodedMessage(

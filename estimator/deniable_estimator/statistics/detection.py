@@ -39,16 +39,7 @@ from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any
 
-from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms import FrequencyOracle
-from deniable.protocol.metric import Metric
-
-WORTHWHILE_SHARE = 0.01
-"""A metric that cannot detect a share of 1%, or find such strings in half of the windows, gets a
-note before it is released."""
-
-LARGE_SHARE = 0.05
-"""A metric that cannot even detect this share gets a warning."""
 
 LEVEL = 0.05
 """The chance of calling any of the values detected when none is there."""
@@ -66,16 +57,7 @@ tails. The cube roots that serve above it would call one supporter of 10,000 val
 _NORMAL = 1e10
 """If the variance of chance support is above this, its tails are normal to five digits."""
 
-_COVERAGE = 0.95
-
 _normal = NormalDist()
-
-
-def taking_part(metric: Metric) -> CodedMessage:
-    """What part of the devices reports in a window, as the registry says it."""
-    if metric.one_in is not None:
-        return CodedMessage("one_in", "one_in {count:,}", count=metric.one_in)
-    return CodedMessage("sample_rate", "sample_rate {rate:g}", rate=metric.sample_rate)
 
 
 def deviations(level: float) -> float:
@@ -138,8 +120,7 @@ def reports_to_detect(mechanism: FrequencyOracle[Any], size: int, share: float) 
 
 def reports_for_half_width(mechanism: FrequencyOracle[Any], share: float, half_width: float) -> int:
     """How many reports give a 95% interval of share +- half_width."""
-    z = deviations(_COVERAGE)
-    return math.ceil((z * std_error(mechanism, share, 1) / half_width) ** 2)
+    return math.ceil((deviations(0.95) * std_error(mechanism, share, 1) / half_width) ** 2)
 
 
 def usable(mechanism: FrequencyOracle[Any], size: int, reports: float) -> bool:

@@ -14,13 +14,14 @@ from deniable import Registry
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
-from deniable_estimator.forecasting.discovery_forecast import (
+from deniable_estimator.planning.crowd_limits import forecast
+from deniable_estimator.planning.lifetime_split import report_variance
+from deniable_estimator.statistics.expected import (
     Reach,
+    mean_half_width,
+    mean_variance,
     reports_to_find,
 )
-from deniable_estimator.forecasting.lifetime_split import report_variance
-from deniable_estimator.forecasting.number_forecast import mean_half_width, mean_variance
-from deniable_estimator.planning.crowd_forecast import forecast
 
 UNIT = NumberRange("0", "1")
 

@@ -19,18 +19,17 @@ from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.texts import Boolean, Category, String
-from deniable_estimator.forecasting.detection import std_error
-from deniable_estimator.forecasting.lifetime_split import (
+from deniable_estimator.planning.lifetime_split import (
     MOST_EPSILON,
     WORTH_A_NOTE,
+    Splits,
     better_split,
     declared,
     report_counts,
     report_variance,
     sent_reports,
-    smallest_lifetime,
-    split_of,
 )
+from deniable_estimator.statistics.detection import std_error
 
 RANGE = NumberRange("0", "1")
 DESIGNS = {
@@ -117,16 +116,16 @@ def test_no_smaller_lifetime_tells_as_much(name, epsilon, reports):
     def sent(count):
         return sent_reports(count, count / 400, 400)
 
-    target = split_of(made, epsilon, reports, sent, share=0.01)
-    least = smallest_lifetime(made, target.information, sent, most_reports=reports)
+    splits = Splits(made, sent)
+    target = splits.of(epsilon, reports)
+    least = splits.smallest(target.information, reports)
     assert least is not None
     assert least.information >= target.information
     assert least.epsilon <= MOST_EPSILON
     assert least.lifetime_epsilon <= target.lifetime_epsilon
-    below = split_of(made, round(least.epsilon - 0.01, 2), least.reports, sent, share=0.01)
+    below = splits.of(round(least.epsilon - 0.01, 2), least.reports)
     assert below.information < target.information
-    impossible = smallest_lifetime(made, 1e9, sent, most_reports=reports)
-    assert impossible is None
+    assert splits.smallest(1e9, reports) is None
 
 
 TYPES = {

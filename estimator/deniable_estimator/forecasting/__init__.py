@@ -1,1 +1,0 @@
-"""What a crowd will tell of a metric, computed before the first report, without numpy."""
