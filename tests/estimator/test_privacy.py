@@ -20,7 +20,7 @@ from deniable_estimator.privacy.computing import guarantee, guarantee_in, togeth
 from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.privacy.report import derivation_of
 from deniable_estimator.privacy.words import chance, factor, rounded_up
-from deniable_estimator.terminal.privacy_document import privacy_document
+from deniable_estimator.terminal.privacy_command import guarantee_document, together_document
 
 from .test_outsider_enumeration import CASES
 
@@ -172,9 +172,9 @@ def test_each_label_can_be_read(registry):
     """No figure of a label, in a terminal or on a page, is too long to read or a power of ten, and
     where a bound says nothing, the label says that."""
     console = Console(width=200, file=io.StringIO())
-    console.print(document_view(privacy_document(together(registry))))
+    console.print(document_view(together_document(together(registry))))
     for metric in registry:
-        console.print(document_view(privacy_document(guarantee_in(registry, metric))))
+        console.print(document_view(guarantee_document(guarantee_in(registry, metric))))
         given = privacy_label(metric, registry).given
         memory, filters = given.memory, LABEL_FILTERS
         memos = (memory.memo, memory.edited) if memory else ()
