@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Blueprint, Response, current_app, render_template, request
 
@@ -25,8 +25,9 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.language import current_language
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.development.crowd import SimulatedCrowd
 from deniable_estimator.development.meaning import Meaning, meaning_of
-from deniable_estimator.development.mistakes import advice_on
+from deniable_estimator.development.state import Arrivals, RegistryFile, advice_on
 from deniable_estimator.document.document import Document, Frame, plain, to_data
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.discovery.finds import Finds
@@ -34,11 +35,6 @@ from deniable_estimator.kinds.discovery.words import finds_document
 from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import message
-
-if TYPE_CHECKING:
-    from deniable_estimator.development.crowd import SimulatedCrowd
-    from deniable_estimator.development.gate import Arrivals
-    from deniable_estimator.development.mistakes import RegistryFile
 
 LIVE = "deniable_live"
 """Where the dashboard keeps what the live page shows, among its extensions."""

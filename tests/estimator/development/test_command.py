@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable_estimator.development.dev_command import dev
-from deniable_estimator.development.mistakes import RegistryFile
+from deniable_estimator.development.state import RegistryFile
 
 from .conftest import METRICS
 

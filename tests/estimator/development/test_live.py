@@ -15,9 +15,8 @@ from deniable.protocol import windows
 from deniable_estimator.asking.query import Days
 from deniable_estimator.development import crowd as crowds
 from deniable_estimator.development import live
-from deniable_estimator.development.gate import Arrivals
-from deniable_estimator.development.mistakes import RegistryFile
 from deniable_estimator.development.server import DevelopmentApp
+from deniable_estimator.development.state import Arrivals, RegistryFile
 from deniable_estimator.planning.population import made_up
 
 HTML = {"Accept": "text/html"}
