@@ -41,6 +41,7 @@ from deniable_estimator.document.plot.parts import (
     picture,
     small_bar,
     small_chart,
+    spark,
     strip,
 )
 from deniable_estimator.document.plot.scales import Axis, NumberAxis, end_text, scale_from_zero
@@ -157,7 +158,8 @@ def drawings():
     some = [points[1], None, *points[7:12]]
     for unit in (share, seconds, log):
         for found in (points, some, points[:2]):
-            yield str(sparkline(found, unit))
+            line = sparkline(found, unit)
+            yield str(line and spark(line, HOSTILE))
     found_axis = Axis.of(seconds, np.array([[1.0, 0.0, 9.0]]))
     assert found_axis is not None
     numbers_of = [(1, 0, 2), (2, 1, math.inf), None, (3, 2, 4), None, (4, 3, 5), (5, 4, 6)]

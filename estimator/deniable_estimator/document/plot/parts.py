@@ -9,13 +9,13 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from deniable_estimator.document.plot.drawing import draw, height_of, labels, whisker
-from deniable_estimator.document.plot.lines import Sparkline
 from deniable_estimator.document.plot.marks import (
     BarRow,
     Bars,
     Chart,
     Columns,
     Dots,
+    DrawnLine,
     Flag,
     HeatMap,
     LineChart,
@@ -108,12 +108,14 @@ def _small_dots(chart: Dots, pen: Page) -> Markup:
     return Markup(pen.figure("scale small", chart, track + labels(chart.ticks, pen)))  # noqa: S704
 
 
-def spark(line: Sparkline, label: str) -> Markup:
+def spark(line: DrawnLine, label: str) -> Markup:
     """A sparkline; `label` says what it is."""
+    # A line without length is drawn as a dot, by its round ends.
+    alone = "".join(f"M{10 * each.at:.1f} {each.down}h0" for each in line.dots if each.alone)
     return Markup(  # noqa: S704
-        '<svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(label)}"><path class="interval" d="{line.band}"/>'
-        f'<path class="line" d="{line.line}"/></svg>'
+        '<svg class="spark" viewBox="0 0 1000 24" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(label)}"><path class="interval" d="{"".join(line.bands)}"/>'
+        f'<path class="line" d="{"".join(line.paths)}{alone}"/></svg>'
     )
 
 
