@@ -33,7 +33,6 @@ from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.document import Frame, Picture, cell
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.marks import Bars
-from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.parts import (
     PictureFrame,
     flags,
@@ -45,6 +44,7 @@ from deniable_estimator.document.plot.parts import (
     spark,
     strip,
 )
+from deniable_estimator.document.plot.pens import Page
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.base import Answer

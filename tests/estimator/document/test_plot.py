@@ -29,7 +29,6 @@ from deniable_estimator.document.plot.marks import (
     RuleLine,
     Spot,
 )
-from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.parts import (
     _KEYS as KEYS,
 )
@@ -44,6 +43,7 @@ from deniable_estimator.document.plot.parts import (
     spark,
     strip,
 )
+from deniable_estimator.document.plot.pens import Page
 from deniable_estimator.document.plot.scales import Axis, NumberAxis, end_text, scale_from_zero
 from deniable_estimator.document.plot.ticks import Tick, log_levels
 from deniable_estimator.document.units import NumberUnit, ShareUnit

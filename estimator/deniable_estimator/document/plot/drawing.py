@@ -21,8 +21,7 @@ from deniable_estimator.document.plot.marks import (
     HeatMap,
     LineChart,
 )
-from deniable_estimator.document.plot.page import Page
-from deniable_estimator.document.plot.sheet import Sheet
+from deniable_estimator.document.plot.pens import Page, Sheet
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.messages import isolated, message
 

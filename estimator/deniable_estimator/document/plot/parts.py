@@ -20,8 +20,7 @@ from deniable_estimator.document.plot.marks import (
     HeatMap,
     LineChart,
 )
-from deniable_estimator.document.plot.page import Page
-from deniable_estimator.document.plot.sheet import Sheet
+from deniable_estimator.document.plot.pens import Page, Sheet
 
 _FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', Helvetica, Arial, sans-serif"
 
@@ -203,13 +202,11 @@ def picture(
             parts.append(pen.note("sub", 20, top + 2, chart.heading))
             top += 14
         inner = Sheet(tell, left, plot, top)
-        if flagged:
-            inner = Sheet(tell, left, plot, top + 24)
-        parts.append(draw(chart, inner))
+        above = 24 if flagged else 0
+        parts.append(draw(chart, inner.within(above)))
         if flagged and isinstance(chart, LineChart):
-            parts.append(flags(flagged, chart.height, Sheet(tell, left, plot, top)))
-            top += 24
-        top += height_of(chart) + 20
+            parts.append(flags(flagged, chart.height, inner))
+        top += above + height_of(chart) + 20
     for kind, text in frame.foot:
         parts.append(pen.note(kind, 20, top, text))
         top += 20
