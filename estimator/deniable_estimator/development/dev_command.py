@@ -9,9 +9,8 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -19,13 +18,12 @@ from typing import NoReturn
 import click
 from rich.console import Console
 
-from deniable import DeniableError, Metric
+from deniable import DeniableError
 from deniable.protocol.coded_message import counted
 from deniable.tools.command_line import command, registry_argument
 from deniable.tools.starting.example import example_of
 from deniable_collector.serving.connection import serve
 from deniable_collector.serving.wsgi import WsgiHandler
-from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.development.server import HOST, DevelopmentApp
 from deniable_estimator.development.state import RegistryFile
 
@@ -124,8 +122,7 @@ def _run(
             )
         _print_registry(console, file)
         _print_next(console, address, file)
-        listed = partial(_listed, candidates)
-        _add_crowd(console, app, file, listed)
+        _add_crowd(console, app, file)
         ended = threading.Event()
         while not ended.wait(_LOOK_SECONDS):
             if file.look():
@@ -133,35 +130,20 @@ def _run(
                     app.reload()
                 app.arrivals.changed()
                 _print_registry(console, file)
-                _add_crowd(console, app, file, listed)
+                _add_crowd(console, app, file)
 
 
-def _add_crowd(
-    console: Console,
-    app: DevelopmentApp,
-    file: RegistryFile,
-    listed: Callable[[Metric], Sequence[str] | None],
-) -> None:
+def _add_crowd(console: Console, app: DevelopmentApp, file: RegistryFile) -> None:
     """Let the simulated devices report what they have not reported yet."""
     crowd = app.crowd
-    known = set(crowd.shares)
-    crowd.add(app.store, file.registry, listed, told=app.arrivals.changed)
-    if crowd.shares.keys() <= known:
-        return
-    console.print(
-        f"[dim]{counted(crowd.devices, 'simulated device')} reported, as tallies that are drawn "
-        "from their exact distribution. Their values are made up:"
-    )
-    for name, shares in crowd.shares.items():
-        if name not in known:
-            console.print(f"[dim]  {name}: {shares}")
-
-
-def _listed(candidates: Path | None, metric: Metric) -> Sequence[str] | None:
-    """The list of strings of a metric, if the developer has one without a mistake."""
-    with suppress(DeniableError):
-        return listed_strings(metric, candidates)
-    return None
+    for place, name in enumerate(crowd.add(app.store, file.registry)):
+        app.arrivals.changed()
+        if not place:
+            console.print(
+                f"[dim]{counted(crowd.devices, 'simulated device')} reported, as tallies that are "
+                "drawn from their exact distribution. Their values are made up:"
+            )
+        console.print(f"[dim]  {name}: {crowd.shares[name]}")
 
 
 def _print_registry(console: Console, file: RegistryFile) -> None:

@@ -252,7 +252,7 @@ class DevelopmentApp:
         }
         self.settings = settings = DashboardSettings.from_env(environ)
         self.store = open_store(settings)
-        self.crowd = SimulatedCrowd(devices)
+        self.crowd = SimulatedCrowd(devices, candidates)
         self._gate = Gate(settings, self.store, file.registry, self.arrivals, origins)
         self._dashboard = create_app(settings, store=self.store, registry=file.registry)
         self._dashboard.extensions[LIVE] = Live(file, self.arrivals, self.crowd)
