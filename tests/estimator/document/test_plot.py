@@ -106,7 +106,7 @@ SHOWN = LineChart(
     height=90,
     lines=(LINE._replace(dashed=True, dots=(Dot(50, 7, 5, 9, True, True, True),)),),
     levels=(Tick(5, "9"), Tick(60, "1"), Tick(90, "")),
-    ticks=(Tick(0, "0"), Tick(50, "5", 12), Tick(100, "9")),
+    ticks=(Tick(0, "0"), Tick(50, "5", spare=True), Tick(100, "9")),
     points=(Point("a day", 20.0, 5.0, True), Point("", 25.0, 5.0, False)),
     rules=(RuleLine((0, 30), (100, 30), "asked"), RuleLine((9, 0), (9, 90))),
     spots=(Spot(61, 30, 4, "left"), Spot(60, 30, 4, "right"), Spot(5, 5, 2)),

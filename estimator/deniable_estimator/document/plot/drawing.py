@@ -161,8 +161,8 @@ def labels(ticks: Iterable[Tick], pen: Page) -> str:
 
 def _label(tick: Tick, pen: Page, down: float) -> str:
     anchor = "" if tick.anchor == "middle" else f" {tick.anchor}"
-    least = f" from-{tick.least}" if tick.least and not isinstance(pen, Sheet) else ""
-    return pen.text(f"tick{anchor}{least}", tick.at, down, tick.text)
+    spare = " spare" if tick.spare and not isinstance(pen, Sheet) else ""
+    return pen.text(f"tick{anchor}{spare}", tick.at, down, tick.text)
 
 
 def _levels(levels: Iterable[Tick], pen: Page, *, inside: bool = False) -> tuple[str, str]:

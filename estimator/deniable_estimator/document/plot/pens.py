@@ -364,4 +364,4 @@ class Sheet(Page):
 
     def ticks(self, chart: LineChart) -> Iterable[Tick]:
         # The year is not on the picture, unless each date has it.
-        return [each for each in chart.years or chart.ticks if 16 * each.least <= self.plot]
+        return chart.years or chart.ticks

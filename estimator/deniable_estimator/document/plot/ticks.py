@@ -1,20 +1,15 @@
-"""Ticks: where the gridlines of an axis lie, four or five of them at round numbers or dates, and
-which dates have room for their label.
+"""Ticks: where the gridlines of an axis lie, four or five of them at round numbers or dates.
 
 A linear axis that may be widened has four or five ticks, whatever it holds. Of the steps 1, 2,
 2.5 and 5 times a power of ten, the smallest is taken with which at most four steps reach from the
 tick below the lowest number to the one above the highest. There are at least three then: the next
 step is at most twice as long, or 2.5 times one from which at least six would remain.
-
-Every second label of a date is left out where the plot is too narrow for all, then all but every
-fourth, then all but the first. A label knows the width from which on it has room, and the style
-sheet hides it in a narrower plot.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from itertools import count, islice
 from typing import NamedTuple
@@ -31,16 +26,6 @@ _WEEKS = (1, 2, 3)
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
 _MONDAY = date(2001, 1, 1).toordinal()
 
-WIDTHS = (4, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40)
-"""The widths of a plot, in rem, that the style sheet tells apart."""
-
-LETTERS = 0.75
-"""The size of the labels' letters, in rem."""
-
-_GAP = 0.4
-"""The least space between two labels, in rem."""
-_OUTSIDE = 0.5
-"""How far a label may reach beyond the end of the plot, in rem."""
 _AT_START, _AT_END = 3.0, 96.0
 """In percent: a label before the one begins at its notch, one after the other ends there."""
 
@@ -50,8 +35,8 @@ class Tick(NamedTuple):
 
     at: float
     text: str
-    least: int = 0
-    """It is drawn where the plot is at least so many rem wide: 0, or one of `WIDTHS`."""
+    spare: bool = False
+    """It is left out where the plot is narrow."""
 
     @property
     def anchor(self) -> str:
@@ -161,46 +146,3 @@ def _month(day: date) -> str:
     if day.month == 1:
         return Dated.of(f"{day:%b %Y}", day, "yMMM")
     return Dated.of(f"{day:%b}", day, "MMM")
-
-
-def date_labels(ticks: Sequence[Tick], width: Callable[[str], float]) -> tuple[Tick, ...]:
-    """The labels of these dates, which ascend, each with the width of the plot from which on it is
-    drawn. One that has no room even in the widest plot that the style sheet knows is left out.
-    `width` is that of a text, in the size of its letters."""
-    extents = [_extent(tick, LETTERS * width(tick.text)) for tick in ticks]
-    needed = [0.0] * len(ticks)
-    step = 1
-    while step < len(ticks):
-        room = max(
-            _room(ticks[place], ticks[place + step], extents[place][1] + extents[place + step][0])
-            for place in range(0, len(ticks) - step, step)
-        )
-        for place in range(step, len(ticks), 2 * step):
-            needed[place] = room
-        step *= 2
-    # The last one may also be too near to the end of the plot for its text.
-    for place, (tick, (_, right)) in enumerate(zip(ticks, extents, strict=True)):
-        beyond = right - _OUTSIDE
-        if place and beyond > 0 and tick.at < 100:
-            needed[place] = max(needed[place], beyond / (1 - tick.at / 100))
-    return tuple(
-        tick._replace(least=least)
-        for tick, width in zip(ticks, needed, strict=True)
-        if (least := _least(width)) is not None
-    )
-
-
-def _extent(tick: Tick, width: float) -> tuple[float, float]:
-    """How far it reaches to the left and to the right of its notch, in rem."""
-    return {"first": (0.0, width), "middle": (width / 2, width / 2), "last": (width, 0.0)}[
-        tick.anchor
-    ]
-
-
-def _room(one: Tick, other: Tick, wanted: float) -> float:
-    """The width of the plot, in rem, from which on both fit."""
-    return (wanted + _GAP) / max(other.at - one.at, 1e-6) * 100
-
-
-def _least(width: float) -> int | None:
-    return 0 if width <= 0 else next((each for each in WIDTHS if each >= width), None)
