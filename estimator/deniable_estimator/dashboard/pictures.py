@@ -45,7 +45,7 @@ from deniable_estimator.document.plot.parts import (
     strip,
 )
 from deniable_estimator.document.plot.pens import Page
-from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.document.plot.scales import Tick
 from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Result

@@ -18,8 +18,7 @@ from deniable.protocol import windows
 from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.document.plot.lines import Numbers, apart, line_of
 from deniable_estimator.document.plot.marks import LineChart, Point
-from deniable_estimator.document.plot.scales import Axis
-from deniable_estimator.document.plot.ticks import Tick, date_ticks
+from deniable_estimator.document.plot.scales import Axis, Tick, date_ticks
 from deniable_estimator.document.units import Unit
 from deniable_estimator.kinds.formats import day as day_text
 from deniable_estimator.kinds.formats import window, with_ends

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable_estimator.document.plot.ticks import (
+from deniable_estimator.document.plot.scales import (
     date_ticks,
     levels_from_zero,
     round_levels,

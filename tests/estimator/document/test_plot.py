@@ -44,8 +44,14 @@ from deniable_estimator.document.plot.parts import (
     strip,
 )
 from deniable_estimator.document.plot.pens import Page
-from deniable_estimator.document.plot.scales import Axis, NumberAxis, end_text, scale_from_zero
-from deniable_estimator.document.plot.ticks import Tick, log_levels
+from deniable_estimator.document.plot.scales import (
+    Axis,
+    NumberAxis,
+    Tick,
+    end_text,
+    log_levels,
+    scale_from_zero,
+)
 from deniable_estimator.document.units import NumberUnit, ShareUnit
 
 HOSTILE = "</text></svg><script>alert('&\"')"

@@ -22,7 +22,7 @@ from deniable_estimator.document.plot.marks import (
     LineChart,
 )
 from deniable_estimator.document.plot.pens import Page, Sheet
-from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.document.plot.scales import Tick
 from deniable_estimator.messages import isolated, message
 
 SHAPES = (

@@ -14,7 +14,7 @@ from typing import ClassVar
 from markupsafe import escape
 
 from deniable_estimator.document.plot.marks import BarRow, Chart, LineChart
-from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.document.plot.scales import Tick
 
 _SIZES = {"value": 13, "share": 13, "chosen-text": 14}
 """Pixels of letters; all others have 12."""
