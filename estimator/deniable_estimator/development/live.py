@@ -206,19 +206,17 @@ def _meaning(
         scheme = source.reader.schemes_of(report.metric).get(report.scheme)
     if scheme is None:
         return metric, None
-    strings: Sequence[str] = ()
-    if metric is not None and metric.needs_candidates:
-        with suppress(ValueListError):
-            strings = _candidates(source, state, metric) or ()
-    elif metric is not None:
-        strings = state.crowd.strings.get(metric.name, ())
+    strings = () if metric is None else _strings(source, state, metric)
     language: OwnerLanguage = "zh-Hans" if current_language().tag == "zh-Hans" else "en"
     return metric, meaning_of(scheme, report, language, strings)
 
 
-def _candidates(source: DataSource, state: Live, metric: Metric) -> Sequence[str] | None:
+def _strings(source: DataSource, state: Live, metric: Metric) -> Sequence[str]:
     """The strings to look for: those that the developer has listed, or the simulated devices'."""
-    return source.candidates(metric) or state.crowd.strings.get(metric.name) or None
+    listed = None
+    with suppress(ValueListError):
+        listed = source.candidates(metric) if metric.needs_candidates else None
+    return listed or state.crowd.strings.get(metric.name) or ()
 
 
 def _estimates(source: DataSource, state: Live) -> list[ShownEstimate]:
@@ -259,14 +257,11 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
 
 def _answered(reading: PageReading, state: Live, shown: ShownEstimate) -> ShownEstimate:
     """What was calculated before is kept, and what takes long is calculated elsewhere."""
-    metric, candidates = shown.metric, None
-    if metric.needs_candidates:
-        with suppress(ValueListError):
-            candidates = _candidates(reading.source, state, metric)
-        if not candidates:
-            return replace(shown, told=_UNNAMED)
+    strings = _strings(reading.source, state, shown.metric)
+    if shown.metric.needs_candidates and not strings:
+        return replace(shown, told=_UNNAMED)
     try:
-        answer = reading.asking(candidates).answer
+        answer = reading.asking(strings or None).answer
     except (StillDecoding, TooManyDecodes):
         return replace(shown, told=_CALCULATED, pending=True)
     if answer is None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from jinja2 import Environment, FileSystemLoader
 
+import deniable_estimator
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.lines import SparkPoint, apart, line_of, sparkline
 from deniable_estimator.document.plot.marks import (
@@ -84,9 +87,21 @@ CHARTS: dict[str, Chart] = {
 }
 
 
+FOLDER = Path(deniable_estimator.__file__).parent / "dashboard" / "templates"
+PAGES = Environment(
+    autoescape=True,
+    loader=FileSystemLoader(FOLDER),
+    trim_blocks=True,
+    extensions=["jinja2.ext.i18n"],
+)
+PAGES.filters["isolated"] = str
+
+
 def on_page(chart):
     """The chart on a page, as XML."""
-    return f"<main>{draw(chart, Page())}</main>".replace(" hidden>", ">")
+    heat = PAGES.get_template("_document.html").module.heat
+    drawn = heat(chart).strip() if isinstance(chart, HeatMap) else draw(chart, Page())
+    return f"<main>{drawn}</main>".replace(" hidden>", ">")
 
 
 def of(chart):
@@ -151,8 +166,8 @@ def drawings():
                 assert axis is not None
                 yield f"{low} {high} {axis.bottom:.9g} {axis.top:.9g} {axis.ticks(99)}"
     for low, high in ends:
-        (bottom, top), levels = scale_from_zero(low, high)
-        yield f"{low} {high} {bottom:.9g} {top:.9g} {np.round(levels, 9).tolist()}"
+        scale, levels = scale_from_zero(low, high)
+        yield f"{low} {high} {scale.low:.9g} {scale.high:.9g} {np.round(levels, 9).tolist()}"
     assert Axis.of(share, np.full((2, 3), np.nan)) is None
     yield from (f"{each} {[f'{at:.9g}' for at, _ in log_levels(*each)]}" for each in LOGS)
     yield from (f"{unit.tick(*each)}" for each in STEPS for unit in (share, seconds))

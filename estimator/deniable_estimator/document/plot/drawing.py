@@ -17,13 +17,12 @@ from deniable_estimator.document.plot.marks import (
     Columns,
     Dots,
     DrawnLine,
-    HeatCell,
     HeatMap,
     LineChart,
 )
 from deniable_estimator.document.plot.pens import Page, Sheet
 from deniable_estimator.document.plot.scales import Tick
-from deniable_estimator.messages import isolated, message
+from deniable_estimator.messages import message
 
 SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -265,48 +264,8 @@ def _end(line: DrawnLine, pen: Page) -> str:
     )
 
 
-def _cells(chart: HeatMap, pen: Page) -> str:
-    return _coloured(chart, pen) if isinstance(pen, Sheet) else _table(chart, pen)
-
-
-def _table(chart: HeatMap, pen: Page) -> str:
-    """As a table: readers of the page may want each number."""
-    over = f"<small>{pen.told(chart.over)}</small>" if chart.over else ""
-    kind = "heat" if chart.wide else "heat cohorts"
-    counted = "" if chart.counted is None else f'<th scope="col">{pen.told(chart.counted)}</th>'
-    heads = "".join(
-        f'<th scope="col">{over}{pen.told(isolated(each))}</th>' for each in chart.heads
-    )
-    rows = []
-    for row in chart.rows:
-        note = f" <small>{pen.told(row.note)}</small>" if row.note else ""
-        first = "" if row.counted is None else f'<td class="dim">{pen.told(row.counted)}</td>'
-        cells = "".join(_table_cell(each, chart, pen) for each in row.cells)
-        average = ' class="average"' if row.whole else ""
-        name = pen.told(isolated(row.label))
-        rows.append(f'<tr{average}><th scope="row">{name}{note}</th>{first}{cells}</tr>\n')
-    return (
-        f'<table class="{kind}" aria-label="{pen.told(chart.heading)}">'
-        f'<thead><tr><th scope="col">{pen.told(chart.corner)}</th>{counted}{heads}</tr></thead>\n'
-        f"<tbody>\n{''.join(rows)}</tbody></table>"
-    )
-
-
-def _table_cell(cell: HeatCell | None, chart: HeatMap, pen: Page) -> str:
-    if cell is None:
-        return "<td></td>"
-    level = (
-        f"carries {'up' if cell.level > 0 else 'down'}{abs(cell.level)}" if cell.level else "faded"
-    )
-    kind = f'class="{level}{" named" if cell.named else ""}"'
-    if not chart.wide:
-        return f'<td {kind} title="{pen.told(cell.between)}">{pen.told(cell.text)}</td>'
-    below = (cell.between, cell.beyond if cell.level else "")
-    more = "".join(f"<small>{pen.told(each)}</small>" for each in below if each)
-    return f"<td {kind}>{pen.told(cell.text)}{more}</td>"
-
-
-def _coloured(chart: HeatMap, pen: Sheet) -> str:
+def _cells(chart: HeatMap, pen: Sheet) -> str:
+    """In a picture; a page has them as a table (`_document.html`)."""
     wide, tall = _CELL[chart.wide]
     heads = (
         pen.note("tick", _NAMES + wide * (place + 0.5), 16, head, 13)

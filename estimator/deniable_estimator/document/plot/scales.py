@@ -169,28 +169,17 @@ _ROOM = 0.06
 _BARE = NumberUnit()
 
 
-class Scale(NamedTuple):
-    """What the left and the right end of a plot stand for."""
-
-    bottom: float
-    top: float
-
-    def across(self, value: float) -> float:
-        """Where a value lies, as a percentage of the plot."""
-        return round((value - self.bottom) / (self.top - self.bottom) * 100, 2)
-
-
-def scale_from_zero(lowest: float, highest: float) -> tuple[Scale, tuple[float, ...]]:
+def scale_from_zero(lowest: float, highest: float) -> tuple[NumberAxis, tuple[float, ...]]:
     """A scale that holds both, and its ticks: zero, with three or four more."""
     levels, step = levels_from_zero(max(highest, 1e-6))
     if lowest < -step:
         levels, _ = round_levels(lowest, highest)
-        return Scale(levels[0], levels[-1]), tuple(levels)
+        return NumberAxis(levels[0], levels[-1]), tuple(levels)
     # A whisker that ends at the very edge looks cut off.
     top = max(highest, levels[-1])
     room = 0.02 * (top - lowest)
     bottom = lowest - room if lowest < 0 else 0.0
-    return Scale(bottom, top if top == levels[-1] else top + room), tuple(levels)
+    return NumberAxis(bottom, top if top == levels[-1] else top + room), tuple(levels)
 
 
 class Axis(NamedTuple):
@@ -257,7 +246,7 @@ class NumberAxis(NamedTuple):
 
     low: float
     high: float
-    log: bool
+    log: bool = False
     start: float = 0.0
     """Where `low` and `high` are, in percent."""
     end: float = 100.0
