@@ -8,9 +8,9 @@ import json
 import re
 import threading
 import time
-import tomllib
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,9 @@ LONGEST_NAME = 100
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """A name that a metric may have; whatever else was recorded is not put into a command."""
+
+_LISTS = re.compile(r"""values_file\s*=\s*["']([^"']+)""")
+"""Lists of values, also in a file that is no TOML while it is edited."""
 
 _NAMED = 10
 """So many values of a list are named."""
@@ -71,16 +74,11 @@ class RegistryFile:
 
     def _signature(self) -> tuple[object, ...]:
         """Something that is another when the file, or a list of values that it names, is."""
-        return tuple((str(each), status_of(each)) for each in (self.path, *self._lists()))
-
-    def _lists(self) -> list[Path]:
-        try:
-            document = tomllib.loads(self.path.read_text(encoding="utf-8"))
-            metrics = document.get("metrics", {}).values()
-            names = [each["values_file"] for each in metrics if "values_file" in each]
-        except (OSError, ValueError, AttributeError, TypeError, RecursionError):
-            return []
-        return [self.path.parent / each for each in names if isinstance(each, str)]
+        text = ""
+        with suppress(OSError, ValueError):
+            text = self.path.read_text(encoding="utf-8")
+        files = (self.path.name, *_LISTS.findall(text))
+        return tuple((each, status_of(self.path.parent / each)) for each in files)
 
 
 @dataclass(frozen=True)

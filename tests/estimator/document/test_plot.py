@@ -36,7 +36,6 @@ from deniable_estimator.document.plot.parts import (
     _KEYS as KEYS,
 )
 from deniable_estimator.document.plot.parts import (
-    PictureFrame,
     flags,
     key,
     part_bar,
@@ -106,10 +105,10 @@ def on_page(chart):
 
 def of(chart):
     """The chart as a picture of its own."""
-    frame = PictureFrame(
-        HOSTILE, HOSTILE, [("title", HOSTILE), ("sub", "")], [("alarming", HOSTILE)]
-    )
-    return picture(frame, (chart,), str, (FLAG,) if isinstance(chart, LineChart) else ())
+    titled = replace(chart, title=HOSTILE, description=HOSTILE)
+    flagged = (FLAG,) if isinstance(chart, LineChart) else ()
+    head, foot = [("title", HOSTILE), ("sub", "")], [("alarming", HOSTILE)]
+    return picture((titled,), str, head, foot, flagged)
 
 
 @pytest.mark.parametrize("mark", CHARTS)

@@ -54,19 +54,25 @@ def draw(chart: Chart, pen: Page) -> Markup:
     return Markup(drawn(chart, pen))  # noqa: S704
 
 
-def height_of(chart: Chart) -> int:
-    """The height of a chart in a picture, in pixels."""
+def room_of(chart: Chart) -> tuple[int, int, int, int]:
+    """What a chart takes in a picture, in pixels: before its plot, the plot, after it, and its
+    height."""
     match chart:
         case Bars():
-            return _ROW * len(chart.rows) + (_AXIS if chart.ticks else 0)
+            beside = (190, 460, 200) if any(row.between for row in chart.rows) else (170, 480, 130)
+            return *beside, _ROW * len(chart.rows) + (_AXIS if chart.ticks else 0)
         case Dots():
-            return _MARK * len(chart.rows) + _AXIS
+            return 60, 640, 80, _MARK * len(chart.rows) + _AXIS
         case Columns():
-            return chart.height + height_of(chart.marks)
+            left, plot, right, below = room_of(chart.marks)
+            return left, plot, right, chart.height + below
         case LineChart():
-            return chart.height + _AXIS
+            beside = (70, 550, 160) if chart.several else (70, 690, 20)
+            return *beside, chart.height + _AXIS
         case HeatMap():
-            return _AXIS + _CELL[chart.wide][1] * len(chart.rows)
+            wide, tall = _CELL[chart.wide]
+            cells = max(700, wide * len(chart.heads))
+            return _NAMES, cells, 40, _AXIS + tall * len(chart.rows)
     raise TypeError(type(chart))
 
 
@@ -198,7 +204,8 @@ def _lines(chart: LineChart, pen: Page) -> str:
     height, small, inside = chart.height, chart.form == "trend small", chart.form == "reach"
     grid, levels = _levels(chart.levels, pen, inside=inside)
     parts = [grid]
-    for tick in pen.ticks(chart):
+    # The year is not on a picture, unless each date has it.
+    for tick in chart.years if chart.years and isinstance(pen, Sheet) else chart.ticks:
         if chart.form == "trend":
             parts.append(pen.line("notch", tick.at, height, tick.at, height + 5))
         elif inside:

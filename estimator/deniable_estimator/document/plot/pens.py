@@ -13,8 +13,7 @@ from typing import ClassVar
 
 from markupsafe import escape
 
-from deniable_estimator.document.plot.marks import BarRow, Chart, LineChart
-from deniable_estimator.document.plot.scales import Tick
+from deniable_estimator.document.plot.marks import BarRow, Chart
 
 _SIZES = {"value": 13, "share": 13, "chosen-text": 14}
 """Pixels of letters; all others have 12."""
@@ -201,10 +200,6 @@ class Page:
             f'<desc id="{name}-desc">{self.told(chart.description)}</desc>\n{inner}\n</svg>'
         )
 
-    def ticks(self, chart: LineChart) -> Iterable[Tick]:
-        """The texts of the axis across."""
-        return chart.ticks
-
 
 _INK, _SOFT, _FAINT, _ACCENT, _ALARM = "#1b1c1a", "#5d5f5a", "#6c6d67", "#0f766e", "#b42318"
 _COLOURS = (
@@ -361,7 +356,3 @@ class Sheet(Page):
 
     def drawing(self, kind: str, chart: Chart, height: float, inner: str) -> str:
         return inner
-
-    def ticks(self, chart: LineChart) -> Iterable[Tick]:
-        # The year is not on the picture, unless each date has it.
-        return chart.years or chart.ticks
