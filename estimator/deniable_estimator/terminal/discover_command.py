@@ -85,11 +85,7 @@ def discover(
         raise click.UsageError("--by shows and --promote writes: call them one after the other")
     if target:
         _check_target(call.registry, target, folder)
-    with opened(call.store) as reader, progress("Decoding", rows=True) as update:
-
-        def tell(done: int, of: int) -> None:
-            update(completed=done, total=of)
-
+    with opened(call.store) as reader, progress("Decoding", rows=True) as tell:
         asked = reader, call.registry, call.query
         finds = find(
             *asked,

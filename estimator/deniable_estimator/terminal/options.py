@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -138,8 +137,8 @@ def alarm_level_in_force() -> float:
 @contextmanager
 def progress(description: str, *, rows: bool = False) -> Iterator[Callable[..., None]]:
     """A progress bar on a terminal's standard error, which disappears at the end: with the time
-    that has passed, or with how many `rows` are done of how many. What it returns is told that as
-    `completed` and `total`, or another `description`."""
+    that has passed, or with how many `rows` are done of how many. What it returns is told these
+    two, or else another description."""
     last = MofNCompleteColumn() if rows else TimeElapsedColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), last)
     console = Console(stderr=True)
@@ -147,7 +146,10 @@ def progress(description: str, *, rows: bool = False) -> Iterator[Callable[..., 
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
         task = progress.add_task(description, total=None)
-        yield partial(progress.update, task)
+        if rows:
+            yield lambda done, of: progress.update(task, completed=done, total=of)
+        else:
+            yield lambda told: progress.update(task, description=told)
 
 
 def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:

@@ -134,11 +134,7 @@ def release(
     signer = private_key(sign) if sign else None
     if out is not None and not out.parent.is_dir():
         raise click.ClickException(f"there is no folder {out.parent} to write {out.name} to")
-    with progress("Reading") as update:
-
-        def tell(what: str) -> None:
-            update(description=what)
-
+    with progress("Reading") as tell:
         try:
             with opened(call.store) as reader:
                 prepared = prepare(reader, call.registry, request, progress=tell)
