@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
@@ -40,8 +41,8 @@ TOP_KEYS = ("schema", "annotations")
 KEYS = ("date", "text", "link", "metrics")
 """The keys of an entry."""
 
-_LINK = re.compile(r"https?://[\x21-\x7e]+")
-_UNQUOTED = re.compile(r"[\"<>\\^`{|}]")
+_LINK = re.compile(r"https?://(?:(?![\"<>\\^`{|}])[\x21-\x7e])+")
+"""ASCII, but for what a link must quote (RFC 3986)."""
 _TEXT = f"a line of 1 to {MOST_TEXT} characters, without control characters"
 _PATTERN = re.compile(r"[A-Za-z0-9_*?\[\]!-]{1,128}")
 _HEAD = f"# What happened when, drawn beside the metrics. docs/how-to/watch.md\nschema = {SCHEMA}\n"
@@ -187,15 +188,13 @@ def _date(
     checker: TomlChecker, path: tuple[str, str], value: Any
 ) -> tuple[date | None, datetime | None]:
     """The day and, if there is one, the time, both in UTC."""
+    time = None
     if isinstance(value, datetime):
-        try:
+        with suppress(OverflowError):
             time = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
-        except OverflowError:
-            time = None
-        if time is not None and YEARS[0] <= time.year <= YEARS[1]:
-            return time.date(), time
-    elif isinstance(value, date) and YEARS[0] <= value.year <= YEARS[1]:
-        return value, None
+    day = time.date() if time else value
+    if type(day) is date and YEARS[0] <= day.year <= YEARS[1]:
+        return day, time
     what = "is missing: write" if value is None else "must be"
     years = f"from {YEARS[0]} to {YEARS[1]}"
     checker.report(
@@ -209,18 +208,16 @@ def _date(
 def _bad_link(value: Any) -> str | None:
     """What is wrong with a link; nothing but the web may be linked, so that no link runs a
     script."""
-    fine = isinstance(value, str) and len(value) <= MOST_LINK and _LINK.fullmatch(value)
-    if fine and not _UNQUOTED.search(value):
-        try:
+    if isinstance(value, str) and len(value) <= MOST_LINK and _LINK.fullmatch(value):
+        with suppress(ValueError):
             parts = urlsplit(value)
+            if parts.username is not None or parts.password is not None:
+                return (
+                    "must not hold a name or a password: everybody who sees the page sees the link"
+                )
             # A port that is no number is found by asking for it.
-            fine = bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            fine = False
-        if fine and (parts.username is not None or parts.password is not None):
-            return "must not hold a name or a password: everybody who sees the page sees the link"
-        if fine:
-            return None
+            if parts.hostname and parts.port != 0:
+                return None
     return (
         f"must begin with https:// or http:// and name a host, in at most {MOST_LINK:,} ASCII "
         "characters without spaces"

@@ -134,6 +134,7 @@ def test_a_group_with_a_plain_form_shows_it():
         ("estimate drink", "numpy", "install deniable with its extra estimator"),
         ("store info", "deniable_collector.stores", "its extra collector"),
         ("demo --once", "numpy", "its extra all"),
+        ("dev", "prometheus_client", "its extra all"),
     ],
 )
 def test_a_command_names_the_missing_extra(words, missing, told_last):

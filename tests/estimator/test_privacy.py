@@ -15,12 +15,12 @@ from deniable import Registry, RegistryError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import Memoizing, Packing, Report
 from deniable_estimator.dashboard.privacy_label import LABEL_FILTERS, privacy_label
-from deniable_estimator.document.terminal import document_view
+from deniable_estimator.document.terminal import show
 from deniable_estimator.privacy.computing import guarantee, guarantee_in, together
 from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.privacy.report import derivation_of
 from deniable_estimator.privacy.words import chance, factor, rounded_up
-from deniable_estimator.terminal.privacy_document import privacy_document
+from deniable_estimator.terminal.privacy_command import guarantee_document, together_document
 
 from .test_outsider_enumeration import CASES
 
@@ -170,9 +170,9 @@ def test_each_label_can_be_read(registry):
     """No figure of a label, in a terminal or on a page, is too long to read or a power of ten, and
     where a bound says nothing, the label says that."""
     console = Console(width=200, file=io.StringIO())
-    console.print(document_view(privacy_document(together(registry))))
+    show(together_document(together(registry)), console)
     for metric in registry:
-        console.print(document_view(privacy_document(guarantee_in(registry, metric))))
+        show(guarantee_document(guarantee_in(registry, metric)), console)
         given = privacy_label(metric, registry).given
         memory, filters = given.memory, LABEL_FILTERS
         memos = (memory.memo, memory.edited) if memory else ()

@@ -80,10 +80,12 @@ _GROUPS = {
 """What words that are no command by themselves stand for, and an example."""
 
 _EXTRAS = {
-    "deniable": "cli",
-    "deniable_collector": "collector",
-    "deniable_estimator": "estimator",
+    "deniable.": "cli",
+    "deniable_collector.": "collector",
+    "deniable_estimator.development.": "all",
+    "deniable_estimator.": "estimator",
 }
+"""By how the names of modules begin."""
 
 
 class Command(click.Command):
@@ -266,7 +268,7 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 
 def extra_of(module: str) -> str:
     """The extra with which a module's needs are installed."""
-    return _EXTRAS.get(module.partition(".")[0], "all")
+    return next((extra for name, extra in _EXTRAS.items() if module.startswith(name)), "all")
 
 
 def _sentence(error: click.ClickException) -> str:

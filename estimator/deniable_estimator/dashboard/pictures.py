@@ -33,9 +33,7 @@ from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.document import Frame, Picture, cell
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.marks import Bars
-from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.parts import (
-    PictureFrame,
     flags,
     key,
     part_bar,
@@ -45,7 +43,8 @@ from deniable_estimator.document.plot.parts import (
     spark,
     strip,
 )
-from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.document.plot.pens import Page
+from deniable_estimator.document.plot.scales import Tick
 from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Result
@@ -87,8 +86,7 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
     head = [("title", metric.description), ("said", kind.said(*shown))]
     head.append(("sub", kind.caption(*shown)))
     foot = _foot([kind.footnote(estimate)], view.days, alarm)
-    frame = PictureFrame(charts[0].title, charts[0].description, head, foot)
-    return send_picture(picture(frame, charts, told), name, form)
+    return send_picture(picture(charts, told, head, foot), name, form)
 
 
 @pictures.get("/metric/<name>/trend.<any(svg, png):form>")
@@ -136,9 +134,8 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     if found.alarmed:
         foot.append(message("Red: anomalous."))
     lines = [*_foot(foot, view.days), *_entries(noted)]
-    frame = PictureFrame(found.chart.title, found.chart.description, head, lines)
     flags = noted.flags if noted else ()
-    return send_picture(picture(frame, (found.chart,), told, flags), f"{name}-trend", form)
+    return send_picture(picture((found.chart,), told, head, lines, flags), f"{name}-trend", form)
 
 
 def rows_picture(metric: Metric, found: Result, headline: str, frame: Frame) -> str:
@@ -151,13 +148,18 @@ def rows_picture(metric: Metric, found: Result, headline: str, frame: Frame) -> 
     )
     assert column.scale is not None
     zero = 100 * column.zero
-    chart = Bars(rows=tuple(rows), ticks=(Tick(zero, "0"), Tick(100, column.scale[1])), zero=zero)
+    chart = Bars(
+        title=headline,
+        description=metric.description,
+        rows=tuple(rows),
+        ticks=(Tick(zero, "0"), Tick(100, column.scale[1])),
+        zero=zero,
+    )
     caption = formats.caption(found)
     if frame.title:
         caption = joined((caption, frame.title))
     head = [("title", metric.description), ("said", headline), ("sub", caption)]
-    around = PictureFrame(headline, metric.description, head, [("foot", formats.ESTIMATES)])
-    return picture(around, (chart,), told)
+    return picture((chart,), told, head, [("foot", formats.ESTIMATES)])
 
 
 def _foot(

@@ -26,7 +26,7 @@ from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.document.document import Frame, Picture
 from deniable_estimator.document.plot.lines import path
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
-from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.document.plot.scales import Tick
 from deniable_estimator.inputs import Asked, InputError, read_form
 from deniable_estimator.kinds import PLANS, make
 from deniable_estimator.kinds.formats import share_text

@@ -23,7 +23,7 @@ from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.exports import download
 from deniable_estimator.dashboard.source import current_source, settings_in_force
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine
-from deniable_estimator.document.plot.ticks import Tick, levels_from_zero
+from deniable_estimator.document.plot.scales import Tick, levels_from_zero
 from deniable_estimator.kinds import formats
 from deniable_estimator.messages import message
 from deniable_estimator.releasing.charge import ReleaseAccount

@@ -16,15 +16,13 @@ import numpy as np
 
 from deniable.protocol import windows
 from deniable_estimator.asking.trend import Period, Trend
-from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.document.plot.lines import Numbers, apart, line_of
 from deniable_estimator.document.plot.marks import LineChart, Point
-from deniable_estimator.document.plot.scales import Axis
-from deniable_estimator.document.plot.ticks import Tick, date_labels, date_ticks
+from deniable_estimator.document.plot.scales import Axis, Tick, date_ticks
 from deniable_estimator.document.units import Unit
 from deniable_estimator.kinds.formats import day as day_text
 from deniable_estimator.kinds.formats import window, with_ends
-from deniable_estimator.messages import counted, listed, message, sentence, spaced, translated
+from deniable_estimator.messages import counted, listed, message, sentence, spaced
 
 _TITLES = {
     "day": sentence("{value} by day"),
@@ -110,11 +108,13 @@ def _dates(labels: tuple[str, ...]) -> tuple[tuple[Tick, ...], tuple[Tick, ...]]
     ticks = date_ticks(
         windows.first_day(labels[0]), windows.last_day(labels[-1]), windows.kind_of(labels[0])
     )
-    across = [(_across(labels, day), day, text) for day, text in ticks]
-    return (
-        date_labels([Tick(at, text) for at, _, text in across], text_width),
-        date_labels([Tick(at, day_text(day)) for at, day, _ in across], text_width),
+    # There are six at most, so that a phone has room for every second one.
+    dates = tuple(
+        Tick(_across(labels, day), text, spare=place % 2 == 1)
+        for place, (day, text) in enumerate(ticks)
     )
+    years = zip(dates, ticks, strict=True)
+    return dates, tuple(tick._replace(text=day_text(day)) for tick, (day, _) in years)
 
 
 def _across(labels: Sequence[str], day: date) -> float:
@@ -126,27 +126,6 @@ def _across(labels: Sequence[str], day: date) -> float:
     begins, ends = windows.first_day(label), windows.last_day(label)
     part = (day - begins).days / ((ends - begins).days + 1) if ends > begins else 0.5
     return round((labels.index(label) + part) * (100 / len(labels)), 3)
-
-
-@lru_cache(maxsize=4096)
-def text_width(text: str) -> float:
-    """How wide a text is drawn at most, in the size of its letters, in whichever language. That
-    depends on the reader's font: it is taken as wide as in DejaVu Sans, the widest of the common
-    ones."""
-    return max(
-        sum(_advance(letter) for letter in str(translated(text, language)))
-        for language in LANGUAGES.values()
-    )
-
-
-def _advance(letter: str) -> float:
-    if ord(letter) >= 0x2E80:
-        return 1.0
-    if letter == " ":
-        return 0.32
-    if letter in "mwMW":
-        return 1.0
-    return 0.8 if letter.isupper() else 0.64
 
 
 def _numbers(period: Period, values: Sequence[str]) -> list[Numbers | None]:

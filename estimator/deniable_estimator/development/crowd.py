@@ -7,13 +7,15 @@ the exact distribution that the sum of so many reports has.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 
-from deniable import Metric, Registry
+from deniable import DeniableError, Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.retention import Retention
@@ -23,6 +25,7 @@ from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import sample_tally
+from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 from deniable_estimator.planning.population import made_up
 
@@ -35,6 +38,8 @@ class SimulatedCrowd:
     """The simulated devices, and what their reports are."""
 
     devices: int = 0
+    folder: Path | None = None
+    """Of METRIC.txt files with strings that the devices may have; None: there is none."""
     now: dict[str, int] = field(default_factory=dict)
     """Metric -> how many of its reports in the window of now are theirs."""
     strings: dict[str, list[str]] = field(default_factory=dict)
@@ -43,19 +48,9 @@ class SimulatedCrowd:
     """Metric -> its made-up shares, in words."""
     _schemes: set[tuple[str, str]] = field(default_factory=set)
 
-    def add(
-        self,
-        store: Store,
-        registry: Registry,
-        listed: Callable[[Metric], Sequence[str] | None],
-        *,
-        told: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Let the devices report every metric whose scheme they have not reported yet.
-
-        `listed` gives the strings of a metric for any strings, if there is a list. `told` is called
-        after each metric.
-        """
+    def add(self, store: Store, registry: Registry) -> Iterator[str]:
+        """Let the devices report every metric whose scheme they have not reported yet; the name of
+        each, when they have."""
         if not self.devices:
             return
         now = time.time()
@@ -68,20 +63,15 @@ class SimulatedCrowd:
             self._schemes.add(scheme)
             newest = windows.window_at(metric.window, now)
             labels = [windows.shifted(newest, -ago) for ago in range(BEFORE, -1, -1)]
-            if isinstance(metric.type, Retention):
-                self._add_lives(store, metric, labels, now)
-            else:
-                self._add_values(store, metric, labels, listed(metric), now)
-            told()
+            drawn = self._lives if isinstance(metric.type, Retention) else self._values
+            for tally, place in drawn(metric, labels):
+                fold_tally(store, tally, now, place)
+            yield metric.name
 
-    def _add_values(
-        self,
-        store: Store,
-        metric: Metric,
-        labels: Sequence[str],
-        listed: Sequence[str] | None,
-        now: float,
-    ) -> None:
+    def _values(self, metric: Metric, labels: Sequence[str]) -> Iterator[tuple[Tally, int]]:
+        listed = None
+        with suppress(DeniableError):  # a list with a mistake is none
+            listed = listed_strings(metric, self.folder)
         rng, made = np.random.default_rng(), made_up(metric, listed)
         if metric.needs_candidates or isinstance(metric.type, Discovery):
             self.strings[metric.name] = made.values
@@ -97,17 +87,16 @@ class SimulatedCrowd:
                 # On a given day each device takes part with the probability that is declared.
                 counts = rng.binomial(counts, metric.rate)
                 about = {"metric": metric.name, "window": label}
-                tally = sample_tally(metric.scheme, counts, rng, values=made.values, **about)
-                fold_tally(store, tally, now, place)
+                yield sample_tally(metric.scheme, counts, rng, values=made.values, **about), place
                 self.now[metric.name] += int(counts.sum())
 
-    def _add_lives(self, store: Store, metric: Metric, labels: Sequence[str], now: float) -> None:
+    def _lives(self, metric: Metric, labels: Sequence[str]) -> Iterator[tuple[Tally, int]]:
         """Windows of devices that come, stay and go, each drawn as a whole."""
         life, rng = Life.steady(self.devices), np.random.default_rng()
         self.shares[metric.name] = life.words(self.devices)
         lives = [life] * len(labels)
         for tally, _ in tallies_of(metric, labels, lives, rng, older=self.devices - life.new):
-            fold_tally(store, tally, now)
+            yield tally, 0
             self.now[metric.name] = tally.reports
 
 

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import signal
+import socket
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
+from rich.console import Console
 
 from deniable import DeniableError
 from deniable.protocol.coded_message import counted
 from deniable.tools.command_line import command, registry_argument
 from deniable.tools.starting.new_metric import example_of
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from deniable import Metric
-    from deniable_estimator.development.mistakes import RegistryFile
-    from deniable_estimator.development.server import DevelopmentApp
+from deniable_collector.serving.connection import serve
+from deniable_collector.serving.wsgi import WsgiHandler
+from deniable_estimator.development.server import HOST, DevelopmentApp
+from deniable_estimator.development.state import RegistryFile
 
 # SIGHUP comes when the terminal is closed; Windows has none.
 _SIGNALS = tuple(
@@ -33,6 +33,13 @@ _SIGNALS = tuple(
 )
 _LOOK_SECONDS = 0.3
 """How often the registry is looked at."""
+
+_USUAL_PORT = 8099
+"""Where it listens if no port is named and no other program is there."""
+
+_THREADS = 8
+_END_SECONDS = 2.0
+"""How long its end waits for answers."""
 
 
 @command("deniable dev metrics.toml")
@@ -71,8 +78,6 @@ def dev(
     page within a second, with what it says and what is wrong. It listens on this machine alone.
     Nothing counts, and everything is deleted when it ends. An edit of PATH is loaded at once.
     """
-    from rich.console import Console
-
     console = Console(highlight=False, soft_wrap=True)
     if path.is_dir():
         raise click.ClickException(f"{path} is a folder: name its file, {path / 'metrics.toml'}")
@@ -88,10 +93,6 @@ def dev(
         _run(console, path, port, crowd, origins, candidates)
     except KeyboardInterrupt:
         console.print("\n[dim]Everything is deleted.")
-    except ModuleNotFoundError as error:
-        raise click.ClickException(
-            f"`deniable dev` needs {error.name}: install deniable with its extra all"
-        ) from error
 
 
 def _run(
@@ -102,10 +103,6 @@ def _run(
     origins: Sequence[str],
     candidates: Path | None,
 ) -> None:
-    # Imported here: `deniable --help` would take a second longer.
-    from deniable_estimator.development.mistakes import RegistryFile
-    from deniable_estimator.development.server import USUAL_PORT, DevelopmentApp, serving
-
     file = RegistryFile(path)
     file.look()
     with ExitStack() as stack:
@@ -115,18 +112,17 @@ def _run(
         stack.callback(setattr, tempfile, "tempdir", None)
         app = DevelopmentApp(file, Path(folder), origins, candidates, crowd)
         stack.callback(app.close)
-        address = stack.enter_context(serving(app, port))
-        if port is None and not address.endswith(f":{USUAL_PORT}"):
+        address = stack.enter_context(_serving(app, port))
+        if port is None and not address.endswith(f":{_USUAL_PORT}"):
             console.print(
-                f"Port {USUAL_PORT} is taken by another program, so this run has another: devices "
+                f"Port {_USUAL_PORT} is taken by another program, so this run has another: devices "
                 f"need DENIABLE_DEV={address}. --port chooses one.",
                 markup=False,
                 style="yellow",
             )
         _print_registry(console, file)
         _print_next(console, address, file)
-        listed = partial(_listed, candidates)
-        _add_crowd(console, app, file, listed)
+        _add_crowd(console, app, file)
         ended = threading.Event()
         while not ended.wait(_LOOK_SECONDS):
             if file.look():
@@ -134,37 +130,20 @@ def _run(
                     app.reload()
                 app.arrivals.changed()
                 _print_registry(console, file)
-                _add_crowd(console, app, file, listed)
+                _add_crowd(console, app, file)
 
 
-def _add_crowd(
-    console: Console,
-    app: DevelopmentApp,
-    file: RegistryFile,
-    listed: Callable[[Metric], Sequence[str] | None],
-) -> None:
+def _add_crowd(console: Console, app: DevelopmentApp, file: RegistryFile) -> None:
     """Let the simulated devices report what they have not reported yet."""
     crowd = app.crowd
-    known = set(crowd.shares)
-    crowd.add(app.store, file.registry, listed, told=app.arrivals.changed)
-    if crowd.shares.keys() <= known:
-        return
-    console.print(
-        f"[dim]{counted(crowd.devices, 'simulated device')} reported, as tallies that are drawn "
-        "from their exact distribution. Their values are made up:"
-    )
-    for name, shares in crowd.shares.items():
-        if name not in known:
-            console.print(f"[dim]  {name}: {shares}")
-
-
-def _listed(candidates: Path | None, metric: Metric) -> Sequence[str] | None:
-    """The list of strings of a metric, if the developer has one without a mistake."""
-    from deniable_estimator.asking.listed import listed_strings
-
-    with suppress(DeniableError):
-        return listed_strings(metric, candidates)
-    return None
+    for place, name in enumerate(crowd.add(app.store, file.registry)):
+        app.arrivals.changed()
+        if not place:
+            console.print(
+                f"[dim]{counted(crowd.devices, 'simulated device')} reported, as tallies that are "
+                "drawn from their exact distribution. Their values are made up:"
+            )
+        console.print(f"[dim]  {name}: {crowd.shares[name]}")
 
 
 def _print_registry(console: Console, file: RegistryFile) -> None:
@@ -202,9 +181,36 @@ def _print_next(console: Console, address: str, file: RegistryFile) -> None:
     )
 
 
-def _check_origin(text: str) -> None:
-    import re
+@contextmanager
+def _serving(app: DevelopmentApp, port: int | None) -> Iterator[str]:
+    """Serve at a port of loopback (None: the usual one, or else any that is free); the address."""
+    with _listening(port) as listener:
+        handler = WsgiHandler(app, app.settings, _THREADS, _THREADS, {b"": app.settings.max_body})
+        loop, ended = asyncio.new_event_loop(), asyncio.Event()
+        work = serve(handler, [listener], ended.wait(), _END_SECONDS)
+        thread = threading.Thread(
+            target=loop.run_until_complete, args=(work,), name="deniable-dev", daemon=True
+        )
+        thread.start()
+        try:
+            yield f"http://{HOST}:{listener.getsockname()[1]}"
+        finally:
+            loop.call_soon_threadsafe(ended.set)
+            thread.join()
+            loop.close()
 
+
+def _listening(port: int | None) -> socket.socket:
+    tried = (_USUAL_PORT, 0) if port is None else (port,)
+    for each in tried:
+        try:
+            return socket.create_server((HOST, each))
+        except OSError as error:
+            reason = error.strerror
+    raise DeniableError(f"port {port} of {HOST} cannot be used ({reason}): name another --port")
+
+
+def _check_origin(text: str) -> None:
     if not re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", text):
         raise click.BadParameter(
             f"{text!r} is no origin: write scheme and host, like https://app.test",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Blueprint, Response, current_app, render_template, request
 
@@ -25,8 +25,9 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.language import current_language
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.development.crowd import SimulatedCrowd
 from deniable_estimator.development.meaning import Meaning, meaning_of
-from deniable_estimator.development.mistakes import advice_on
+from deniable_estimator.development.state import Arrivals, RegistryFile, advice_on
 from deniable_estimator.document.document import Document, Frame, plain, to_data
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.discovery.finds import Finds
@@ -34,11 +35,6 @@ from deniable_estimator.kinds.discovery.words import finds_document
 from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import message
-
-if TYPE_CHECKING:
-    from deniable_estimator.development.crowd import SimulatedCrowd
-    from deniable_estimator.development.gate import Arrivals
-    from deniable_estimator.development.mistakes import RegistryFile
 
 LIVE = "deniable_live"
 """Where the dashboard keeps what the live page shows, among its extensions."""
@@ -210,19 +206,17 @@ def _meaning(
         scheme = source.reader.schemes_of(report.metric).get(report.scheme)
     if scheme is None:
         return metric, None
-    strings: Sequence[str] = ()
-    if metric is not None and metric.needs_candidates:
-        with suppress(ValueListError):
-            strings = _candidates(source, state, metric) or ()
-    elif metric is not None:
-        strings = state.crowd.strings.get(metric.name, ())
+    strings = () if metric is None else _strings(source, state, metric)
     language: OwnerLanguage = "zh-Hans" if current_language().tag == "zh-Hans" else "en"
     return metric, meaning_of(scheme, report, language, strings)
 
 
-def _candidates(source: DataSource, state: Live, metric: Metric) -> Sequence[str] | None:
+def _strings(source: DataSource, state: Live, metric: Metric) -> Sequence[str]:
     """The strings to look for: those that the developer has listed, or the simulated devices'."""
-    return source.candidates(metric) or state.crowd.strings.get(metric.name) or None
+    listed = None
+    with suppress(ValueListError):
+        listed = source.candidates(metric) if metric.needs_candidates else None
+    return listed or state.crowd.strings.get(metric.name) or ()
 
 
 def _estimates(source: DataSource, state: Live) -> list[ShownEstimate]:
@@ -263,14 +257,11 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
 
 def _answered(reading: PageReading, state: Live, shown: ShownEstimate) -> ShownEstimate:
     """What was calculated before is kept, and what takes long is calculated elsewhere."""
-    metric, candidates = shown.metric, None
-    if metric.needs_candidates:
-        with suppress(ValueListError):
-            candidates = _candidates(reading.source, state, metric)
-        if not candidates:
-            return replace(shown, told=_UNNAMED)
+    strings = _strings(reading.source, state, shown.metric)
+    if shown.metric.needs_candidates and not strings:
+        return replace(shown, told=_UNNAMED)
     try:
-        answer = reading.asking(candidates).answer
+        answer = reading.asking(strings or None).answer
     except (StillDecoding, TooManyDecodes):
         return replace(shown, told=_CALCULATED, pending=True)
     if answer is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rich.align import Align, AlignMethod
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -35,35 +35,32 @@ _STYLES = {
 }
 
 
-def show(document: Document) -> None:
-    """Print the document."""
-    Console().print(document_view(document))
-
-
-def document_view(document: Document) -> RenderableType:
-    """The document: what it is about, its notes, its facts, its frames, and its verdict last."""
-    parts: list[RenderableType] = [Text(document.subtitle, style="bold")]
-    parts += [_sentence(each) for each in document.notes]
-    facts = Table(box=None, show_header=False, pad_edge=False)
-    facts.add_column(style="dim")
-    facts.add_column(overflow="fold")
-    facts.add_column(style="dim", overflow="fold")
-    for each in document.facts:
-        facts.add_row(each.name, Text(each.text), Text(each.help))
+def show(document: Document, console: Console | None = None) -> None:
+    """Print the document: what it is about, its notes, its facts, its frames, and its verdict
+    last."""
+    console = console or Console()
+    parts: list[RenderableType] = [Text(document.subtitle, "bold"), *map(_sentence, document.notes)]
     if document.facts:
+        facts = Table(box=None, show_header=False, pad_edge=False)
+        facts.add_column(style="dim")
+        facts.add_column(overflow="fold")
+        facts.add_column(style="dim", overflow="fold")
+        for each in document.facts:
+            facts.add_row(each.name, Text(each.text), Text(each.help))
         parts.append(facts)
     for frame in document.frames:
-        parts += [""] if frame.rows or frame.notes else []
+        parts += [Text()] if frame.rows or frame.notes else []
         if frame.rows:
-            parts += [Text(frame.title, style="bold")] if frame.title else []
-            parts += [Text(frame.subtitle, style="dim")] if frame.subtitle else []
-            parts.append(_Fitting(frame))
-        parts += [Text(each, style="dim") for each in (*frame.notes, *_helps(frame))]
+            parts += [Text(frame.title, "bold")] if frame.title else []
+            parts += [Text(frame.subtitle, "dim")] if frame.subtitle else []
+            parts.append(_fitting(frame, console))
+        parts += [Text(each, "dim") for each in (*frame.notes, *_helps(frame))]
     if document.reading:
-        parts += ["", *(Text(each, style="dim") for each in document.reading)]
+        parts += [Text(), *(Text(each, "dim") for each in document.reading)]
     if document.verdict.text:
-        parts += ["", _sentence(document.verdict)]
-    return Group(*parts)
+        parts += [Text(), _sentence(document.verdict)]
+    for part in parts:
+        console.print(part)
 
 
 def _sentence(note: Note) -> Text:
@@ -83,24 +80,19 @@ def printable(value: str) -> str:
     )
 
 
-class _Fitting:
-    """A table, without its bars and closer together where there is no room for them."""
-
-    def __init__(self, frame: Frame) -> None:
-        self._frame = frame
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        wide = options.update(max_width=_UNLIMITED)
-        table = _table(self._frame, drawn=True)
-        least, most = console.measure(table, options=wide)
-        if min(least + _WORDS, most) > options.max_width:
-            table = _table(self._frame, drawn=False)
-            _, most = console.measure(table, options=wide)
-        cells = (each for _, row in self._frame.laid() for each in row)
-        sentences = any(column.kind == "words" and len(text) > BAR for column, text, _ in cells)
-        if most > options.max_width and not sentences:
-            table.padding = (0, 1, 0, 0)
-        yield table
+def _fitting(frame: Frame, console: Console) -> Table:
+    """Its table, without its bars and closer together where there is no room for them."""
+    wide = console.options.update(max_width=_UNLIMITED)
+    table = _table(frame, drawn=True)
+    least, most = console.measure(table, options=wide)
+    if min(least + _WORDS, most) > console.width:
+        table = _table(frame, drawn=False)
+        _, most = console.measure(table, options=wide)
+    cells = (each for _, row in frame.laid() for each in row)
+    sentences = any(column.kind == "words" and len(text) > BAR for column, text, _ in cells)
+    if most > console.width and not sentences:
+        table.padding = (0, 1, 0, 0)
+    return table
 
 
 def _table(frame: Frame, *, drawn: bool) -> Table:

@@ -12,6 +12,7 @@ import click
 from deniable import Registry
 from deniable.tools.command_line import command, json_option
 from deniable_collector.options import registry_option
+from deniable_estimator.annotations import add_annotation, no_metric
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import Parsed
 
@@ -72,8 +73,6 @@ def annotate(
     shows a change with the next page. To change or remove an entry, edit the file; `deniable lint`
     checks it.
     """
-    from deniable_estimator.annotations import add_annotation
-
     _check_metrics(metrics, registry)
     made = add_annotation(path, text, when or datetime.now(UTC).date(), link, metrics)
     if as_json:
@@ -89,8 +88,6 @@ def _check_metrics(metrics: tuple[str, ...], registry: Path) -> None:
     if not registry.exists():
         click.echo(f"the metrics were not checked: there is no {registry}", err=True)
         return
-    from deniable_estimator.annotations import no_metric
-
     declared = Registry.load(registry).metrics
     for each in metrics:
         if wrong := no_metric(each, declared):

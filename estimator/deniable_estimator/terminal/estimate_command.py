@@ -1,5 +1,5 @@
 """`deniable estimate` and the commands below it: how devices are spread over a metric's values or
-numbers, by segments and over time, which windows look dishonest, and which strings were found.
+numbers, by segments and over time, and which windows look dishonest; as documents for a terminal.
 
 Exit codes: 0 for a result, also if nothing was found; 1 for an error, 2 for a wrong call, 3 if
 nothing has been reported yet, 4 if there is an alarm.
@@ -11,29 +11,37 @@ import sys
 import time
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 import click
 
 from deniable.tools.command_line import command
+from deniable_estimator.annotations import load_annotations
+from deniable_estimator.asking.alarm import alarm_in
+from deniable_estimator.asking.fetch import read
+from deniable_estimator.asking.history import History, history_in
+from deniable_estimator.asking.segments import SegmentTrends, by_segment, trends_by_segment
+from deniable_estimator.asking.trend import Trend
+from deniable_estimator.asking.trend import trend as read_trend
+from deniable_estimator.asking.trend_words import step_asked, trend_frame
+from deniable_estimator.document.csv_files import csv_text
+from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
+from deniable_estimator.document.terminal import MOST_ROWS, printable
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.formats import heading, warned
+from deniable_estimator.kinds.kind import Shown
+from deniable_estimator.kinds.numbers.distribution import Distribution
+from deniable_estimator.kinds.pairs.pair import PairAnswer
+from deniable_estimator.kinds.registry import kind_of
+from deniable_estimator.kinds.segments import Segmented, shown_series
+from deniable_estimator.kinds.segments.words import finding, segment_frames
 from deniable_estimator.terminal.call import StoreCall, asks, of_store, parse_segments
-from deniable_estimator.terminal.options import (
-    Real,
-    alarm_level_in_force,
-    assumed_fakes,
-    candidates_folder_option,
-    opened,
-    progress,
-)
-
-# numpy and rich take longer to import than `deniable --help` should.
+from deniable_estimator.terminal.options import Real, alarm_level_in_force, assumed_fakes
 
 ALARM = 4
 """The exit code if `deniable estimate anomalies` raises an alarm."""
-
-_by = click.Choice(["day", "week", "month"])
 
 
 @command("deniable estimate browser --from 2026-11-16")
@@ -61,15 +69,6 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     --since, what changed is said first. DENIABLE_FAKES is the fraction of reports that the
     poisoning budget assumes to be fake, 0.01 if it is not set.
     """
-    from deniable_estimator.asking.alarm import alarm_in
-    from deniable_estimator.asking.fetch import read
-    from deniable_estimator.asking.history import history_in
-    from deniable_estimator.terminal.printing import (
-        answer_document,
-        check_given,
-        shares_below,
-    )
-
     if limits and call.form == "csv":
         raise click.UsageError("--csv has the share below every edge: use --json for --below")
     fakes, alarm_level = assumed_fakes(), alarm_level_in_force()
@@ -84,15 +83,36 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
                 )
     more = call.told_since(change)
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
-    check_given(answer, given)
+    if given is not None:
+        _check_given(answer, given)
     if limits:
-        more["shares_below"] = shares_below(answer, limits)
+        if not isinstance(answer, Distribution):
+            raise EstimateError(
+                f"{answer.metric} is not asked for the distribution of a number, so no share below "
+                "a limit can be told: leave --below out"
+            )
+        more["shares_below"] = [answer.share_row(limit) for limit in limits]
+    shown = Shown(drawn=False, rows=MOST_ROWS, limits=limits, given=given)
     call.say(
         answer.n,
         lambda: {**answer.to_dict(), **more},
-        lambda: answer_document(answer, limits=limits, given=given),
+        lambda: kind_of(answer).document(answer, shown),
         answer.to_csv,
     )
+
+
+def _check_given(answer: Answer, given: str) -> None:
+    """Refuse a list that conditionals cannot be given.
+
+    Raises:
+        EstimateError: the answer is no pair, or not of that metric.
+    """
+    if not isinstance(answer, PairAnswer):
+        raise EstimateError(f"{answer.metric} is not a pair: leave --given out")
+    if given not in answer.names:
+        raise EstimateError(
+            f"{answer.metric} is a pair of {' and '.join(answer.names)}: give one of them"
+        )
 
 
 @command("deniable estimate segments theme --by platform")
@@ -117,9 +137,6 @@ def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> N
 
     With --since, what changed in all segments together is said first.
     """
-    from deniable_estimator.asking.segments import by_segment
-    from deniable_estimator.terminal.printing import segments_document
-
     with call.reading("Estimating") as reader:
         split = by_segment(reader, call.registry, call.query, by, against=against or None)
         change = call.change(reader, split.total)
@@ -127,7 +144,7 @@ def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> N
     call.say(
         split.total.n,
         lambda: {**split.to_dict(), **more},
-        lambda: segments_document(split),
+        lambda: _segments_document(split),
         split.to_csv,
     )
 
@@ -136,7 +153,7 @@ def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> N
 @asks("since", "where")
 @click.option(
     "--by",
-    type=_by,
+    type=click.Choice(["day", "week", "month"]),
     help="The period to add windows up to; by default the metric's own window, or a longer one "
     "where that gives more than 400.",
 )
@@ -165,20 +182,12 @@ def trend(
     The table shows one value; --json and --csv have all of them. With --since, the days before
     and after are shown, and what changed is said first.
     """
-    from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.asking.segments import trends_by_segment
-    from deniable_estimator.asking.trend import trend as read_trend
-    from deniable_estimator.asking.trend_words import step_asked
-    from deniable_estimator.document.csv_files import csv_text
-    from deniable_estimator.terminal.printing import trend_document, trends_document
-
     query = replace(call.query, days=call.query.days.around)
     if segments:
         with call.reading("Estimating") as reader:
             found = trends_by_segment(reader, call.registry, query, segments, by=by)
-        call.say(
-            *(len(found.groups), found.to_dict, lambda: trends_document(found, value)), found.to_csv
-        )
+        told = partial(_trends_document, found, value)
+        call.say(len(found.groups), found.to_dict, told, found.to_csv)
         return
     with call.reading("Estimating") as reader:
         answer = read_trend(reader, call.registry, query, by=by)
@@ -191,7 +200,7 @@ def trend(
     call.say(
         len(answer.reported),
         lambda: {**answer.to_dict(), "step": step and step.to_dict(), **more},
-        lambda: trend_document(answer, value, step.told() if step else ""),
+        lambda: _trend_document(answer, value, step.told() if step else ""),
         lambda: csv_text(*answer.csv_table(step.column() if step else {}, noted)),
     )
 
@@ -206,10 +215,6 @@ def anomalies(call: StoreCall) -> None:
     for it. Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise
     one.
     """
-    from deniable_estimator.asking.fetch import read
-    from deniable_estimator.asking.history import history_in
-    from deniable_estimator.terminal.printing import history_document
-
     level, metric = alarm_level_in_force(), call.metric
     is_closed = not metric.needs_candidates and metric.type.name != "discovery"
     with call.reading("Looking at each window") as reader:
@@ -217,82 +222,73 @@ def anomalies(call: StoreCall) -> None:
         found = history_in(reader, call.registry, call.query, level, whole, time.time())
     if call.form is None:
         call.check(len(found.windows))
-    call.say(len(found.windows), found.to_dict, lambda: history_document(found))
+    call.say(len(found.windows), found.to_dict, lambda: _history_document(found))
     if found.anomalous:
         sys.exit(ALARM)
 
 
-@command("deniable estimate discover plugin")
-@asks("without")
-@click.option(
-    "--min-share",
-    "minimum_share",
-    type=Real(0, 1, max_open=True),
-    help="Show only strings with at least this share, like 0.01 for 1%; the registry's "
-    "minimum_share holds too.",
-)
-@click.option(
-    "--prior",
-    type=click.Path(path_type=Path),
-    help="What text usually looks like, a file of make_prior.py; by default the shipped one.",
-)
-@click.option(
-    "--by",
-    type=_by,
-    help="Show how common each of the strings was in each day, week or month.",
-)
-@click.option(
-    "--promote",
-    "target",
-    metavar="TARGET",
-    help="Follow the strings in the metric TARGET from now on: add them to TARGET.txt in "
-    "--candidates-dir for a string metric, or propose the values of a category.",
-)
-@candidates_folder_option
-@of_store("json", "csv")
-def discover(
-    call: StoreCall,
-    minimum_share: float | None,
-    prior: Path | None,
-    by: Literal["day", "week", "month"] | None,
-    target: str | None,
-    folder: Path | None,
-) -> None:
-    """Find the strings that devices report to the discovery metric METRIC, which nobody listed.
-
-    Every window that touches the range counts; without --from and --to, all of them. At most 1%
-    of what is found is expected to be a string that no device has.
-    """
-    if by and target:
-        raise click.UsageError("--by shows and --promote writes: call them one after the other")
-    from deniable_estimator.analyses.discovery.prior import read_prior
-    from deniable_estimator.asking.discoveries import discover as find
-    from deniable_estimator.asking.discoveries import trend_of_finds
-    from deniable_estimator.document.terminal import MOST_ROWS
-    from deniable_estimator.kinds.discovery.words import finds_document
-    from deniable_estimator.terminal.printing import finds_trend_document
-    from deniable_estimator.terminal.promoting import check_target, promote
-
-    if target:
-        check_target(call.registry, target, folder)
-    with opened(call.store) as reader, progress("Decoding", rows=True) as update:
-
-        def tell(done: int, of: int) -> None:
-            update(completed=done, total=of)
-
-        asked = reader, call.registry, call.query
-        finds = find(
-            *asked,
-            minimum_share=minimum_share,
-            prior=read_prior(prior) if prior else None,
-            folder=folder,
-            progress=tell,
+def _history_document(history: History) -> Document:
+    """Each window, what is strange about it, and what to do."""
+    rows = []
+    tones: list[Tone] = []
+    for window in history.windows:
+        alarms = window.verdict.alarms(history.alarm_level)
+        least = min((each.p_adjusted for each in window.verdict.figures), default=None)
+        strange = "; ".join(printable(each.text) for each in alarms)
+        if least is None:
+            strange = "too little to judge by"
+        rows.append((window.label, window.n, "" if least is None else f"{least:.2g}", strange))
+        tones.append("alarm" if alarms else "quiet" if least is None else "plain")
+    columns = (
+        Column("window", "window", "words"),
+        Column("n", "reports", "count"),
+        Column("p_adjusted", "smallest\nadjusted p"),
+        Column("strange", "what is strange", "words"),
+    )
+    verdict = Note("Nothing here is unlike honest reports.", "good")
+    if history.anomalous:
+        verdict = Note(
+            "Leave such windows out of what you decide by (--without), and find out why: fakes, a "
+            "faulty app, or an event. Do not correct the estimates.",
+            "alarm",
         )
-        trend = trend_of_finds(*asked, finds, by=by, progress=tell) if by and finds.finds else None
-    document = partial(finds_document, finds, MOST_ROWS)
-    if trend is not None:
-        document = partial(finds_trend_document, trend)
-    found = trend or finds
-    call.say(finds.n, found.to_dict, document, found.to_csv, ascii_only=True)
-    if target:
-        promote(call.registry, target, finds, folder)
+    frame = Frame("windows", "", columns, rows, tones)
+    return Document("anomalies", history.metric, verdict, frames=(frame,))
+
+
+def _trend_document(trend: Trend, value: str | None, step: str) -> Document:
+    """One series in every period that has reports, and where it has a step.
+
+    Raises:
+        EstimateError: no period knows the value.
+    """
+    told = value or trend.leading
+    title = f"{trend.metric}  {told}  ·  by {trend.by}"
+    notes = tuple(warned(trend.notes))
+    return Document("trend", title, Note(step), frames=(trend_frame(trend, [told]),), notes=notes)
+
+
+def _trends_document(found: SegmentTrends, value: str | None) -> Document:
+    """The same for each segment; with the same error."""
+    frames = []
+    for group, trend in found.groups:
+        told = value or trend.leading
+        title = f"{group.name}  ·  {told}  ·  by {trend.by}"
+        frames.append(trend_frame(trend, [told], title=title))
+    notes = dict.fromkeys(note for trend in found.trends for note in trend.notes)
+    told_notes = tuple(warned((*notes, *found.notes)))
+    return Document("trends", found.split.metric, Note(""), frames=tuple(frames), notes=told_notes)
+
+
+def _segments_document(found: Segmented) -> Document:
+    """What was found, and each series by segment, with its difference from the reference."""
+    title = heading(found.total, "by " + ", ".join(found.by))
+    if not found.total.n:
+        return Document("segments", title, Note(""))
+    names = shown_series(found, max(1, MOST_ROWS // (len(found.groups) + 2)))
+    told = dict.fromkeys((finding(found).rstrip("."), found.verdict))
+    verdict = Note(
+        "\n".join(f"{each}." for each in told), "good" if found.differs.any() else "quiet"
+    )
+    notes = tuple(warned(found.notes))
+    return Document("segments", title, verdict, frames=segment_frames(found, names), notes=notes)

@@ -7,20 +7,22 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from deniable import DeniableError
+from deniable import DeniableError, Metric
+from deniable.protocol.value_list import read_values
 from deniable_collector.options import Function, SettingOption, from_environment
+from deniable_collector.settings import Settings
+from deniable_collector.stores import open_store
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.document.document import Document
+from deniable_estimator.document.terminal import show
 from deniable_estimator.inputs import Input
-
-if TYPE_CHECKING:
-    from deniable import Metric
-    from deniable_estimator.asking.reader import Reader
-    from deniable_estimator.document.document import Document
 
 NO_DATA = 3
 """The exit code if the range has no reports."""
@@ -135,11 +137,8 @@ def alarm_level_in_force() -> float:
 @contextmanager
 def progress(description: str, *, rows: bool = False) -> Iterator[Callable[..., None]]:
     """A progress bar on a terminal's standard error, which disappears at the end: with the time
-    that has passed, or with how many `rows` are done of how many. What it returns is told that as
-    `completed` and `total`, or another `description`."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+    that has passed, or with how many `rows` are done of how many. What it returns is told these
+    two, or else another description."""
     last = MofNCompleteColumn() if rows else TimeElapsedColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), last)
     console = Console(stderr=True)
@@ -147,7 +146,10 @@ def progress(description: str, *, rows: bool = False) -> Iterator[Callable[..., 
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
         task = progress.add_task(description, total=None)
-        yield partial(progress.update, task)
+        if rows:
+            yield lambda done, of: progress.update(task, completed=done, total=of)
+        else:
+            yield lambda told: progress.update(task, description=told)
 
 
 def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
@@ -168,8 +170,6 @@ def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
         raise click.UsageError(
             f"{metric.name!r} is a number, which has no candidates: leave --candidates out"
         )
-    from deniable.protocol.value_list import read_values
-
     with progress("Reading the candidates"):
         return read_values(path)
 
@@ -181,10 +181,6 @@ _NAMED = 5
 @contextmanager
 def opened(address: str | None) -> Iterator[Reader]:
     """A reader of the store at that address, or of the environment, which is closed afterwards."""
-    from deniable_collector.settings import Settings
-    from deniable_collector.stores import open_store
-    from deniable_estimator.asking.reader import Reader
-
     settings = Settings.from_env()
     store = open_store(replace(settings, store=address) if address else settings)
     reader = Reader(store)
@@ -219,6 +215,4 @@ def say(
     elif form == "csv" and table is not None:
         click.echo(table(), nl=False)
     else:
-        from deniable_estimator.document.terminal import show
-
         show(document())

@@ -13,20 +13,28 @@ from contextlib import ExitStack
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
 from deniable.tools.command_line import command
 from deniable.whole_files import written
 from deniable_collector.options import from_environment
+from deniable_estimator.document.terminal import show
+from deniable_estimator.releasing.making import release as release_it
+from deniable_estimator.releasing.manifest import make_key, private_key, public_key
+from deniable_estimator.releasing.manifest import verify as check
+from deniable_estimator.releasing.preparing import NoReports, ReleaseRequest, prepare
+from deniable_estimator.releasing.release_ledger import ReleaseLedger
 from deniable_estimator.terminal.call import StoreCall, asks, of_store
 from deniable_estimator.terminal.options import Parsed, Real, as_json, opened, progress, say
-
-if TYPE_CHECKING:
-    from deniable_estimator.releasing.release_ledger import ReleaseLedger
-
-# numpy and rich take longer to import than `deniable --help` should.
+from deniable_estimator.terminal.release_documents import (
+    release_document,
+    release_plan_document,
+    releases_data,
+    releases_document,
+    verified_document,
+)
 
 _file = click.Path(path_type=Path, dir_okay=False)
 
@@ -117,26 +125,13 @@ def release(
     The ledger DENIABLE_RELEASES adds up what all releases reveal, at DENIABLE_RELEASE_DELTA, and
     refuses what DENIABLE_RELEASE_BUDGET does not allow.
     """
-    from deniable_estimator.document.terminal import show
-    from deniable_estimator.releasing.making import release as release_it
-    from deniable_estimator.releasing.manifest import private_key
-    from deniable_estimator.releasing.preparing import NoReports, ReleaseRequest, prepare
-    from deniable_estimator.terminal.release_documents import (
-        release_document,
-        release_plan_document,
-    )
-
     if plan_only and (out or sign):
         raise click.UsageError("--plan writes nothing: leave --out and --sign out")
     request = ReleaseRequest(call.query, form=form_of, method=method, epsilon=epsilon)
     signer = private_key(sign) if sign else None
     if out is not None and not out.parent.is_dir():
         raise click.ClickException(f"there is no folder {out.parent} to write {out.name} to")
-    with progress("Reading") as update:
-
-        def tell(what: str) -> None:
-            update(description=what)
-
+    with progress("Reading") as tell:
         try:
             with opened(call.store) as reader:
                 prepared = prepare(reader, call.registry, request, progress=tell)
@@ -181,8 +176,6 @@ def _write(files: Mapping[Path, str]) -> None:
 @as_json
 def list_releases(form: str | None) -> None:
     """List what was released, the newest first, and what all of it reveals together."""
-    from deniable_estimator.terminal.release_documents import releases_data, releases_document
-
     ledger = _ledger()
     if not ledger.path.exists():
         told = f"there is no ledger {ledger.path}: nothing was released with it"
@@ -195,8 +188,6 @@ def list_releases(form: str | None) -> None:
 @click.argument("file", type=_file)
 def key(file: Path) -> None:
     """Make a key to sign releases with: FILE, and FILE.pub for those who verify."""
-    from deniable_estimator.releasing.manifest import make_key
-
     public = make_key(file)
     click.echo(f"Wrote the private key to {file}. Publish {public}, and keep {file} to yourself.")
 
@@ -216,10 +207,6 @@ def key(file: Path) -> None:
 @as_json
 def verify(file: Path, table: Path | None, key: Path | None, form: str | None) -> None:
     """Check that the numbers in FILE are those of its manifest, and who signed it."""
-    from deniable_estimator.releasing.manifest import public_key
-    from deniable_estimator.releasing.manifest import verify as check
-    from deniable_estimator.terminal.release_documents import verified_document
-
     signer = public_key(key) if key else None
     text = file.read_bytes()
     manifest = check(text, table.read_bytes() if table else None, signer)

@@ -24,14 +24,14 @@ _POINTS = st.lists(
 
 
 def corners(path):
-    numbers = [float(each) for each in re.findall(r"-?[\d.]+", path.replace("h0", ""))]
+    numbers = [float(each) for each in re.findall(r"-?[\d.]+", path)]
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(_POINTS, st.sampled_from((SHARES, NumberUnit("s", log=True))))
 def test_it_stays_in_its_box(points, unit):
-    """Whatever the numbers, line and band lie in the box of 100 by 24, from left to right, with at
+    """Whatever the numbers, line and band lie in the box of 1000 by 24, from left to right, with at
     most as many points as fit; fewer than two known points are no line."""
     drawn = sparkline(points, unit)
     known = [
@@ -46,9 +46,11 @@ def test_it_stays_in_its_box(points, unit):
         assert len(known) < 2 or len(points) > MOST_POINTS or unit.log
         return
     assert len(known) >= 2
-    assert len(corners(drawn.line)) <= MOST_POINTS
-    for x, y in corners(drawn.line) + corners(drawn.band):
-        assert 0 <= x <= 100
+    line, band = corners("".join(drawn.paths)), corners("".join(drawn.bands))
+    alone = [each for each in drawn.dots if each.alone]
+    assert 2 <= len(line) + len(alone) <= MOST_POINTS
+    for x, y in (*line, *band, *((10 * each.at, each.down) for each in alone)):
+        assert 0 <= x <= 1000
         assert 0 <= y <= 24
-    along = [x for x, _ in corners(drawn.line)]
+    along = [x for x, _ in line]
     assert along == sorted(along)

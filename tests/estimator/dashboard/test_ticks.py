@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable_estimator.document.plot.ticks import (
+from deniable_estimator.dashboard.trends import _dates
+from deniable_estimator.document.plot.scales import (
     date_ticks,
     levels_from_zero,
     round_levels,
@@ -72,3 +73,10 @@ def test_dates_are_few_and_inside(first, days):
     assert len(gaps) == 1 or (len(months) == 1 and {each.day for each in found} == {1})
     if days > 20 and len(gaps) == 1 and min(gaps) >= 7:
         assert {each.weekday() for each in found} == {0} or {each.day for each in found} == {1}
+
+
+def test_every_second_date_is_spare():
+    """A narrow plot leaves it out; a picture has the year in each."""
+    dates, years = _dates(tuple(f"2026-11-{day}" for day in range(10, 17)))
+    assert [each.spare for each in dates] == [False, True, False, True]
+    assert [f"{each.text} 2026" for each in dates] == [each.text for each in years]

@@ -15,8 +15,8 @@ from deniable.protocol.wire import (
     new_batch_id,
     pack_columns,
 )
-from deniable_estimator.development.mistakes import RegistryFile
 from deniable_estimator.development.server import DevelopmentApp
+from deniable_estimator.development.state import RegistryFile
 
 METRICS = """\
 schema = 1

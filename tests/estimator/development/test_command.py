@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable_estimator.development.dev_command import dev
-from deniable_estimator.development.mistakes import RegistryFile
+from deniable_estimator.development.state import RegistryFile
 
 from .conftest import METRICS
 
@@ -46,6 +46,7 @@ def test_it_says_where_to_look_and_deletes_everything(folder, monkeypatch):
     for line in ("Live page: {}/live\n", 'development="{}"', 'src="{}/deniable.min.js"'):
         assert line.format(found[1]) in done.output
     assert "3 simulated devices" in done.output
+    assert "\n  browser: the first of 5 values" in done.output
     assert f"metrics.toml:{METRICS.count(chr(10)) + 2}: error: metrics.theme.type" in done.output
     assert "The last version without mistakes stays in force." in done.output
     assert done.output.endswith("Everything is deleted.\n")

@@ -12,8 +12,7 @@ from deniable import Registry, TransportError
 from deniable.device.development import TROUBLES
 from deniable.device.transport import Reply, read_reply
 from deniable.protocol.wire import unmarked
-from deniable_estimator.development.gate import Mistake
-from deniable_estimator.development.mistakes import advice_on
+from deniable_estimator.development.state import Mistake, advice_on
 
 REGISTRY = Registry.parse(
     declared(

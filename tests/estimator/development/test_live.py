@@ -15,9 +15,8 @@ from deniable.protocol import windows
 from deniable_estimator.asking.query import Days
 from deniable_estimator.development import crowd as crowds
 from deniable_estimator.development import live
-from deniable_estimator.development.gate import Arrivals
-from deniable_estimator.development.mistakes import RegistryFile
 from deniable_estimator.development.server import DevelopmentApp
+from deniable_estimator.development.state import Arrivals, RegistryFile
 from deniable_estimator.planning.population import made_up
 
 HTML = {"Accept": "text/html"}
@@ -138,14 +137,10 @@ def test_no_memory_of_old_reports(app, file, path, post, batch, seen):
     assert seen()["estimates"] == []
 
 
-def add(app, registry, devices, **listed):
+def add(app, registry, devices):
     """Let simulated devices report; how many metrics they had to report."""
     app.crowd.devices = devices
-    told = []
-    app.crowd.add(
-        app.store, registry, lambda metric: listed.get(metric.name), told=lambda: told.append(1)
-    )
-    return len(told)
+    return len(list(app.crowd.add(app.store, registry)))
 
 
 def test_a_crowd_reports(app, file, browser, seen):
@@ -181,10 +176,12 @@ def test_a_crowd_reports(app, file, browser, seen):
     assert add(app, registry, 1_000) == 0
 
 
-def test_a_crowd_has_listed_strings(app, file, seen):
+def test_a_crowd_has_listed_strings(app, file, tmp_path, seen):
     """Listed strings are what simulated devices recorded, however many there are."""
     one = Registry("shop", {name: file.registry[name] for name in ("browser", "plugin")})
-    add(app, one, 30_000, plugin=["acme", "beta"])
+    app.crowd.folder = tmp_path
+    (tmp_path / "plugin.txt").write_text("acme\nbeta\n")
+    add(app, one, 30_000)
     estimates = {each["metric"]: each for each in seen()["estimates"]}
     assert estimates["browser"]["n"] == 30_000
     assert [each["value"] for each in estimates["plugin"]["answer"]["values"]] == ["acme", "beta"]

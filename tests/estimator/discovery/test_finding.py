@@ -15,7 +15,7 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.discovery.finds import find_strings, shares_of
 from deniable_estimator.statistics.participation import Participation
-from deniable_estimator.terminal.promoting import _toml_list
+from deniable_estimator.terminal.discover_command import _toml_list
 
 HOSTILE = "=1+\u202e<b>"
 """A formula, a mark that reorders a line, and a tag: 9 bytes."""

@@ -9,7 +9,7 @@ from tests.registries import declared
 from deniable import Registry
 from deniable.protocol.mechanisms.prefix_tree import ALPHABETS, head
 from deniable_estimator.planning.population import WORDS, made_up
-from deniable_estimator.terminal.simulated import simulate
+from deniable_estimator.terminal.plan_command import simulate
 
 TOML = declared(
     search={"type": "discovery", "max_length": 6, "deny": ["*@*"], "epsilon": 4.0},

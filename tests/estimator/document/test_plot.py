@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from jinja2 import Environment, FileSystemLoader
 
+import deniable_estimator
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.lines import SparkPoint, apart, line_of, sparkline
 from deniable_estimator.document.plot.marks import (
@@ -29,22 +32,28 @@ from deniable_estimator.document.plot.marks import (
     RuleLine,
     Spot,
 )
-from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.parts import (
     _KEYS as KEYS,
 )
 from deniable_estimator.document.plot.parts import (
-    PictureFrame,
     flags,
     key,
     part_bar,
     picture,
     small_bar,
     small_chart,
+    spark,
     strip,
 )
-from deniable_estimator.document.plot.scales import Axis, NumberAxis, end_text, scale_from_zero
-from deniable_estimator.document.plot.ticks import Tick, log_levels
+from deniable_estimator.document.plot.pens import Page
+from deniable_estimator.document.plot.scales import (
+    Axis,
+    NumberAxis,
+    Tick,
+    end_text,
+    log_levels,
+    scale_from_zero,
+)
 from deniable_estimator.document.units import NumberUnit, ShareUnit
 
 HOSTILE = "</text></svg><script>alert('&\"')"
@@ -77,17 +86,29 @@ CHARTS: dict[str, Chart] = {
 }
 
 
+FOLDER = Path(deniable_estimator.__file__).parent / "dashboard" / "templates"
+PAGES = Environment(
+    autoescape=True,
+    loader=FileSystemLoader(FOLDER),
+    trim_blocks=True,
+    extensions=["jinja2.ext.i18n"],
+)
+PAGES.filters["isolated"] = str
+
+
 def on_page(chart):
     """The chart on a page, as XML."""
-    return f"<main>{draw(chart, Page())}</main>".replace(" hidden>", ">")
+    heat = PAGES.get_template("_document.html").module.heat
+    drawn = heat(chart).strip() if isinstance(chart, HeatMap) else draw(chart, Page())
+    return f"<main>{drawn}</main>".replace(" hidden>", ">")
 
 
 def of(chart):
     """The chart as a picture of its own."""
-    frame = PictureFrame(
-        HOSTILE, HOSTILE, [("title", HOSTILE), ("sub", "")], [("alarming", HOSTILE)]
-    )
-    return picture(frame, (chart,), str, (FLAG,) if isinstance(chart, LineChart) else ())
+    titled = replace(chart, title=HOSTILE, description=HOSTILE)
+    flagged = (FLAG,) if isinstance(chart, LineChart) else ()
+    head, foot = [("title", HOSTILE), ("sub", "")], [("alarming", HOSTILE)]
+    return picture((titled,), str, head, foot, flagged)
 
 
 @pytest.mark.parametrize("mark", CHARTS)
@@ -105,7 +126,7 @@ SHOWN = LineChart(
     height=90,
     lines=(LINE._replace(dashed=True, dots=(Dot(50, 7, 5, 9, True, True, True),)),),
     levels=(Tick(5, "9"), Tick(60, "1"), Tick(90, "")),
-    ticks=(Tick(0, "0"), Tick(50, "5", 12), Tick(100, "9")),
+    ticks=(Tick(0, "0"), Tick(50, "5", spare=True), Tick(100, "9")),
     points=(Point("a day", 20.0, 5.0, True), Point("", 25.0, 5.0, False)),
     rules=(RuleLine((0, 30), (100, 30), "asked"), RuleLine((9, 0), (9, 90))),
     spots=(Spot(61, 30, 4, "left"), Spot(60, 30, 4, "right"), Spot(5, 5, 2)),
@@ -144,8 +165,8 @@ def drawings():
                 assert axis is not None
                 yield f"{low} {high} {axis.bottom:.9g} {axis.top:.9g} {axis.ticks(99)}"
     for low, high in ends:
-        (bottom, top), levels = scale_from_zero(low, high)
-        yield f"{low} {high} {bottom:.9g} {top:.9g} {np.round(levels, 9).tolist()}"
+        scale, levels = scale_from_zero(low, high)
+        yield f"{low} {high} {scale.low:.9g} {scale.high:.9g} {np.round(levels, 9).tolist()}"
     assert Axis.of(share, np.full((2, 3), np.nan)) is None
     yield from (f"{each} {[f'{at:.9g}' for at, _ in log_levels(*each)]}" for each in LOGS)
     yield from (f"{unit.tick(*each)}" for each in STEPS for unit in (share, seconds))
@@ -157,7 +178,8 @@ def drawings():
     some = [points[1], None, *points[7:12]]
     for unit in (share, seconds, log):
         for found in (points, some, points[:2]):
-            yield str(sparkline(found, unit))
+            line = sparkline(found, unit)
+            yield str(line and spark(line, HOSTILE))
     found_axis = Axis.of(seconds, np.array([[1.0, 0.0, 9.0]]))
     assert found_axis is not None
     numbers_of = [(1, 0, 2), (2, 1, math.inf), None, (3, 2, 4), None, (4, 3, 5), (5, 4, 6)]

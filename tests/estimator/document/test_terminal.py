@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from deniable_estimator.document.document import Column, Document, Estimate, Fact, Frame, Note
-from deniable_estimator.document.terminal import document_view, picture
+from deniable_estimator.document.terminal import picture, show
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.kinds.formats import estimate_of
 
@@ -54,6 +54,6 @@ def test_a_document_is_laid_out(stays):
     for width in (90, 56, 55):
         console = Console(width=width, force_terminal=True, color_system="standard", no_color=False)
         with console.capture() as captured:
-            console.print(document_view(document))
+            show(document, console)
         lines += [f"== {width}", *captured.get().replace("\x1b", "^").splitlines()]
     stays("laid_out.txt", lines)

@@ -30,7 +30,8 @@ from deniable_estimator.dashboard.overview.week import (
     week_change,
 )
 from deniable_estimator.dashboard.privacy_label import even_guess
-from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
+from deniable_estimator.document.plot.lines import SparkPoint, sparkline
+from deniable_estimator.document.plot.marks import DrawnLine
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing
@@ -77,7 +78,7 @@ class MetricSummary:
     leading: LeadingSeries | None = None
     card: Card | None = None
     """What stands on its card; None without reports."""
-    spark: Sparkline | None = None
+    spark: DrawnLine | None = None
     change: WeekChange | NoChange | None = None
     alarm: str | None = None
     """Why its numbers are not to be relied on."""
@@ -202,7 +203,7 @@ def _leading(answer: Answer) -> LeadingSeries | None:
     return LeadingSeries(name, series_name(answer, name), *numbers, told.text, told.between)
 
 
-def _spark(reading: PageReading, answer: Answer) -> Sparkline | None:
+def _spark(reading: PageReading, answer: Answer) -> DrawnLine | None:
     """The leading series over the windows of these days; gaps where there are no reports."""
     metric, days = reading.metric, reading.days
     points: dict[str, SparkPoint] = {}

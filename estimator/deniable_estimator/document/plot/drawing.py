@@ -17,14 +17,12 @@ from deniable_estimator.document.plot.marks import (
     Columns,
     Dots,
     DrawnLine,
-    HeatCell,
     HeatMap,
     LineChart,
 )
-from deniable_estimator.document.plot.page import Page
-from deniable_estimator.document.plot.sheet import Sheet
-from deniable_estimator.document.plot.ticks import Tick
-from deniable_estimator.messages import isolated, message
+from deniable_estimator.document.plot.pens import Page, Sheet
+from deniable_estimator.document.plot.scales import Tick
+from deniable_estimator.messages import message
 
 SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -56,19 +54,25 @@ def draw(chart: Chart, pen: Page) -> Markup:
     return Markup(drawn(chart, pen))  # noqa: S704
 
 
-def height_of(chart: Chart) -> int:
-    """The height of a chart in a picture, in pixels."""
+def room_of(chart: Chart) -> tuple[int, int, int, int]:
+    """What a chart takes in a picture, in pixels: before its plot, the plot, after it, and its
+    height."""
     match chart:
         case Bars():
-            return _ROW * len(chart.rows) + (_AXIS if chart.ticks else 0)
+            beside = (190, 460, 200) if any(row.between for row in chart.rows) else (170, 480, 130)
+            return *beside, _ROW * len(chart.rows) + (_AXIS if chart.ticks else 0)
         case Dots():
-            return _MARK * len(chart.rows) + _AXIS
+            return 60, 640, 80, _MARK * len(chart.rows) + _AXIS
         case Columns():
-            return chart.height + height_of(chart.marks)
+            left, plot, right, below = room_of(chart.marks)
+            return left, plot, right, chart.height + below
         case LineChart():
-            return chart.height + _AXIS
+            beside = (70, 550, 160) if chart.several else (70, 690, 20)
+            return *beside, chart.height + _AXIS
         case HeatMap():
-            return _AXIS + _CELL[chart.wide][1] * len(chart.rows)
+            wide, tall = _CELL[chart.wide]
+            cells = max(700, wide * len(chart.heads))
+            return _NAMES, cells, 40, _AXIS + tall * len(chart.rows)
     raise TypeError(type(chart))
 
 
@@ -162,8 +166,8 @@ def labels(ticks: Iterable[Tick], pen: Page) -> str:
 
 def _label(tick: Tick, pen: Page, down: float) -> str:
     anchor = "" if tick.anchor == "middle" else f" {tick.anchor}"
-    least = f" from-{tick.least}" if tick.least and not isinstance(pen, Sheet) else ""
-    return pen.text(f"tick{anchor}{least}", tick.at, down, tick.text)
+    spare = " spare" if tick.spare and not isinstance(pen, Sheet) else ""
+    return pen.text(f"tick{anchor}{spare}", tick.at, down, tick.text)
 
 
 def _levels(levels: Iterable[Tick], pen: Page, *, inside: bool = False) -> tuple[str, str]:
@@ -200,7 +204,8 @@ def _lines(chart: LineChart, pen: Page) -> str:
     height, small, inside = chart.height, chart.form == "trend small", chart.form == "reach"
     grid, levels = _levels(chart.levels, pen, inside=inside)
     parts = [grid]
-    for tick in pen.ticks(chart):
+    # The year is not on a picture, unless each date has it.
+    for tick in chart.years if chart.years and isinstance(pen, Sheet) else chart.ticks:
         if chart.form == "trend":
             parts.append(pen.line("notch", tick.at, height, tick.at, height + 5))
         elif inside:
@@ -266,48 +271,8 @@ def _end(line: DrawnLine, pen: Page) -> str:
     )
 
 
-def _cells(chart: HeatMap, pen: Page) -> str:
-    return _coloured(chart, pen) if isinstance(pen, Sheet) else _table(chart, pen)
-
-
-def _table(chart: HeatMap, pen: Page) -> str:
-    """As a table: readers of the page may want each number."""
-    over = f"<small>{pen.told(chart.over)}</small>" if chart.over else ""
-    kind = "heat" if chart.wide else "heat cohorts"
-    counted = "" if chart.counted is None else f'<th scope="col">{pen.told(chart.counted)}</th>'
-    heads = "".join(
-        f'<th scope="col">{over}{pen.told(isolated(each))}</th>' for each in chart.heads
-    )
-    rows = []
-    for row in chart.rows:
-        note = f" <small>{pen.told(row.note)}</small>" if row.note else ""
-        first = "" if row.counted is None else f'<td class="dim">{pen.told(row.counted)}</td>'
-        cells = "".join(_table_cell(each, chart, pen) for each in row.cells)
-        average = ' class="average"' if row.whole else ""
-        name = pen.told(isolated(row.label))
-        rows.append(f'<tr{average}><th scope="row">{name}{note}</th>{first}{cells}</tr>\n')
-    return (
-        f'<table class="{kind}" aria-label="{pen.told(chart.heading)}">'
-        f'<thead><tr><th scope="col">{pen.told(chart.corner)}</th>{counted}{heads}</tr></thead>\n'
-        f"<tbody>\n{''.join(rows)}</tbody></table>"
-    )
-
-
-def _table_cell(cell: HeatCell | None, chart: HeatMap, pen: Page) -> str:
-    if cell is None:
-        return "<td></td>"
-    level = (
-        f"carries {'up' if cell.level > 0 else 'down'}{abs(cell.level)}" if cell.level else "faded"
-    )
-    kind = f'class="{level}{" named" if cell.named else ""}"'
-    if not chart.wide:
-        return f'<td {kind} title="{pen.told(cell.between)}">{pen.told(cell.text)}</td>'
-    below = (cell.between, cell.beyond if cell.level else "")
-    more = "".join(f"<small>{pen.told(each)}</small>" for each in below if each)
-    return f"<td {kind}>{pen.told(cell.text)}{more}</td>"
-
-
-def _coloured(chart: HeatMap, pen: Sheet) -> str:
+def _cells(chart: HeatMap, pen: Sheet) -> str:
+    """In a picture; a page has them as a table (`_document.html`)."""
     wide, tall = _CELL[chart.wide]
     heads = (
         pen.note("tick", _NAMES + wide * (place + 0.5), 16, head, 13)

@@ -1,18 +1,18 @@
 """The geometry of lines in bands: of a trend, with its dots, and of a sparkline, which is so small
 that it shows its shape alone.
 
-A sparkline has a box of 100 by 24, stretched across. Its band is 1.96 standard errors. It has no
-axis, because the numbers stand beside it.
+The band of a sparkline is 1.96 standard errors. It has no axis: the numbers stand beside it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
+
+import numpy as np
 
 from deniable_estimator.document.plot.marks import Dot, DrawnLine
 from deniable_estimator.document.plot.scales import Axis
@@ -27,7 +27,8 @@ _LABEL_GAP = 15.0
 Numbers = tuple[float, float, float]
 """A number, and the low and the high end of its interval."""
 
-_WIDTH, _HEIGHT = 100, 24
+SPARK_HEIGHT = 24
+"""Pixels of a sparkline."""
 _Z = 1.96
 
 
@@ -40,52 +41,27 @@ class SparkPoint(NamedTuple):
     std_error: float
 
 
-@dataclass(frozen=True, slots=True)
-class Sparkline:
-    """Line and band as SVG paths."""
-
-    line: str
-    band: str
-
-
-def sparkline(points: Sequence[SparkPoint | None], unit: Unit) -> Sparkline | None:
-    """The drawing of these windows, the oldest first, None where one has no reports; None if
-    fewer than two have any."""
-    found = _grouped(points)
-    if unit.log:
-        found = [_log(each) if each else None for each in found]
-    if sum(each is not None for each in found) < 2:
+def sparkline(points: Sequence[SparkPoint | None], unit: Unit) -> DrawnLine | None:
+    """The line of these windows, the oldest first, None where one has no reports; None if fewer
+    than two have any."""
+    numbers = [each and _interval(each, unit) for each in _grouped(points)]
+    known = [each for each in numbers if each]
+    if len(known) < 2:
         return None
-    ends = [
-        end
-        for each in found
-        if each
-        for end in (each.value - _Z * each.std_error, each.value + _Z * each.std_error)
-    ]
-    bottom, top = min(ends), max(ends)
-    least = 1e-3 if unit.log else unit.least_span(top)
-    room = max(top - bottom, least) * 0.04
-    low, span = bottom - room, top - bottom + 2 * room
-    step = _WIDTH / max(1, len(found) - 1)
+    axis = Axis.of(unit, np.array(known), gridlines=False)
+    return axis and line_of("", 0, numbers, axis, SPARK_HEIGHT, small=True)
 
-    def down(number: float) -> str:
-        return f"{_HEIGHT - (number - low) / span * _HEIGHT:.1f}".removesuffix(".0")
 
-    lines, bands = [], []
-    for known, run in groupby(enumerate(found), key=lambda pair: pair[1] is not None):
-        if not known:
-            continue
-        places = [(f"{place * step:.1f}".removesuffix(".0"), each) for place, each in run if each]
-        if len(places) == 1:
-            # A dot, which a line without length draws with round ends.
-            (x, only) = places[0]
-            lines.append(f"M{x} {down(only.value)}h0")
-            continue
-        lines.append("M" + " ".join(f"{x} {down(each.value)}" for x, each in places))
-        above = [f"{x} {down(each.value + _Z * each.std_error)}" for x, each in places]
-        below = [f"{x} {down(each.value - _Z * each.std_error)}" for x, each in reversed(places)]
-        bands.append("M" + " ".join((*above, *below)) + "Z")
-    return Sparkline("".join(lines), "".join(bands))
+def _interval(point: SparkPoint, unit: Unit) -> Numbers | None:
+    """A number with its interval; on a logarithmic axis, where a standard error is relative to the
+    number, one that has a place there."""
+    value, reach = point.value, _Z * point.std_error
+    if not unit.log:
+        return value, value - reach, value + reach
+    if value <= 0:
+        return None
+    factor = math.exp(min(reach / value, _Z))
+    return value, value / factor, value * factor
 
 
 def _grouped(points: Sequence[SparkPoint | None]) -> list[SparkPoint | None]:
@@ -113,14 +89,6 @@ def _mean(points: Sequence[SparkPoint]) -> SparkPoint | None:
     return SparkPoint(
         n, value, math.sqrt(sum((each.n * each.std_error) ** 2 for each in points)) / n
     )
-
-
-def _log(point: SparkPoint) -> SparkPoint | None:
-    """The same on a logarithmic axis, where a standard error is relative to the number."""
-    if point.value <= 0:
-        return None
-    relative = min(point.std_error / point.value, 1.0)
-    return SparkPoint(point.n, math.log10(point.value), relative / math.log(10))
 
 
 def line_of(

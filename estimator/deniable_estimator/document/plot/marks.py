@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.document.plot.scales import Tick
 
 MOST_LINES = 8
 """At most so many lines in one chart: more cannot be told apart, by colour or by dashes."""

@@ -4,24 +4,20 @@ picture."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from deniable_estimator.document.plot.drawing import draw, height_of, labels, whisker
-from deniable_estimator.document.plot.lines import Sparkline
+from deniable_estimator.document.plot.drawing import draw, labels, room_of, whisker
 from deniable_estimator.document.plot.marks import (
     BarRow,
-    Bars,
     Chart,
     Columns,
     Dots,
+    DrawnLine,
     Flag,
-    HeatMap,
     LineChart,
 )
-from deniable_estimator.document.plot.page import Page
-from deniable_estimator.document.plot.sheet import Sheet
+from deniable_estimator.document.plot.pens import Page, Sheet
 
 _FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', Helvetica, Arial, sans-serif"
 
@@ -108,12 +104,14 @@ def _small_dots(chart: Dots, pen: Page) -> Markup:
     return Markup(pen.figure("scale small", chart, track + labels(chart.ticks, pen)))  # noqa: S704
 
 
-def spark(line: Sparkline, label: str) -> Markup:
+def spark(line: DrawnLine, label: str) -> Markup:
     """A sparkline; `label` says what it is."""
+    # A line without length is drawn as a dot, by its round ends.
+    alone = "".join(f"M{10 * each.at:.1f} {each.down}h0" for each in line.dots if each.alone)
     return Markup(  # noqa: S704
-        '<svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(label)}"><path class="interval" d="{line.band}"/>'
-        f'<path class="line" d="{line.line}"/></svg>'
+        '<svg class="spark" viewBox="0 0 1000 24" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(label)}"><path class="interval" d="{"".join(line.bands)}"/>'
+        f'<path class="line" d="{"".join(line.paths)}{alone}"/></svg>'
     )
 
 
@@ -170,64 +168,41 @@ def flags(found: Iterable[Flag], height: int, pen: Page, name: str = "") -> Mark
     return Markup("".join(parts))  # noqa: S704
 
 
-class PictureFrame(NamedTuple):
-    """What stands around the charts of a picture; each line with how it looks: `title`, `said`,
-    `sub`, `foot` or `alarming`."""
-
-    title: str
-    description: str
-    head: Sequence[tuple[str, str]]
-    foot: Sequence[tuple[str, str]]
-
-
 def picture(
-    frame: PictureFrame,
     charts: Sequence[Chart],
     tell: Callable[[str], str],
+    head: Sequence[tuple[str, str]],
+    foot: Sequence[tuple[str, str]],
     flagged: Sequence[Flag] = (),
 ) -> str:
-    """A picture of its own: charts below each other, in a frame of words."""
-    rooms = [_room(each) for each in charts]
-    width = max((780, *(left + plot + right for left, plot, right in rooms)))
+    """A picture of its own: charts below each other, of which the first says what it is, in a frame
+    of words. Each line of these has its look: `title`, `said`, `sub`, `foot` or `alarming`."""
+    rooms = [room_of(each) for each in charts]
+    width = max((780, *(left + plot + right for left, plot, right, _ in rooms)))
     pen = Sheet(tell, 20, width - 40)
     parts, top = [], 30.0
-    for kind, text in frame.head:
+    for kind, text in head:
         if not text:
             continue
         parts.append(pen.note(kind, 20, top, text, 130 if kind != "title" else 70))
         top += 20
-    for chart, (left, plot, _) in zip(charts, rooms, strict=True):
+    for chart, (left, plot, _, height) in zip(charts, rooms, strict=True):
         if chart.heading:
             parts.append(pen.note("sub", 20, top + 2, chart.heading))
             top += 14
         inner = Sheet(tell, left, plot, top)
-        if flagged:
-            inner = Sheet(tell, left, plot, top + 24)
-        parts.append(draw(chart, inner))
+        above = 24 if flagged else 0
+        parts.append(draw(chart, inner.within(above)))
         if flagged and isinstance(chart, LineChart):
-            parts.append(flags(flagged, chart.height, Sheet(tell, left, plot, top)))
-            top += 24
-        top += height_of(chart) + 20
-    for kind, text in frame.foot:
+            parts.append(flags(flagged, chart.height, inner))
+        top += above + height + 20
+    for kind, text in foot:
         parts.append(pen.note(kind, 20, top, text))
         top += 20
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{top:g}" '
         f'viewBox="0 0 {width:g} {top:g}" font-family="{_FONTS}" font-size="13" fill="#1b1c1a">\n'
-        f"<title>{pen.told(frame.title)}</title>\n<desc>{pen.told(frame.description)}</desc>\n"
+        f"<title>{pen.told(charts[0].title)}</title>\n<desc>{pen.told(charts[0].description)}</desc>\n"
         f'<rect width="100%" height="100%" fill="#ffffff"/>\n{body}\n</svg>\n'
     )
-
-
-def _room(chart: Chart) -> tuple[float, float, float]:
-    """Pixels before the plot of a chart, those of the plot, and those after it."""
-    match chart:
-        case Bars():
-            wide = any(row.between for row in chart.rows)
-            return (190, 460, 200) if wide else (170, 480, 130)
-        case HeatMap():
-            return 160, max(700, (92 if chart.wide else 52) * len(chart.heads)), 40
-        case LineChart():
-            return (70, 550, 160) if chart.several else (70, 690, 20)
-    return 60, 640, 80

@@ -29,8 +29,7 @@ from deniable_estimator.document.plot.marks import (
     LineChart,
     RuleLine,
 )
-from deniable_estimator.document.plot.scales import STRIP, NumberAxis, end_text
-from deniable_estimator.document.plot.ticks import Tick, nice_step
+from deniable_estimator.document.plot.scales import STRIP, NumberAxis, Tick, end_text, nice_step
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.formats import described, estimate_of

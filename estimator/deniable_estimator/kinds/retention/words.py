@@ -17,7 +17,7 @@ from deniable_estimator.document.plot.marks import (
     HeatMap,
     LineChart,
 )
-from deniable_estimator.document.plot.ticks import Tick, levels_from_zero
+from deniable_estimator.document.plot.scales import Tick, levels_from_zero
 from deniable_estimator.document.units import half_width
 from deniable_estimator.kinds.formats import (
     interval_title,

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.document.plot.marks import BarRow, Bars
-from deniable_estimator.document.plot.scales import scale_from_zero
-from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.document.plot.scales import Tick, scale_from_zero
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.kinds.formats import described, series_name
 from deniable_estimator.kinds.kind import Shown

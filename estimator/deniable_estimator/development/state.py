@@ -1,27 +1,39 @@
-"""What a developer has to mend, in `metrics.toml` and of what has arrived, and what helps."""
+"""What `deniable dev` knows: the registry as it is edited; the newest few reports and mistakes, in
+memory for the live page; and what helps."""
 
 from __future__ import annotations
 
 import difflib
+import json
 import re
-import tomllib
-from collections.abc import Sequence
+import threading
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deniable import Metric, Registry
 from deniable.protocol.errors import Problem
 from deniable.protocol.types.discovery import Discovery
+from deniable.protocol.wire import SealedReport
 from deniable.tools.commands import examined
 from deniable_estimator.files import status_of
 from deniable_estimator.messages import message, sentence
 
-if TYPE_CHECKING:
-    from deniable_estimator.development.gate import Mistake
+KEPT = 200
+"""How many reports and how many mistakes are kept; older ones are forgotten."""
+
+LONGEST_NAME = 100
+"""Letters of an unknown metric's name, or of an origin, that are shown."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """A name that a metric may have; whatever else was recorded is not put into a command."""
+
+_LISTS = re.compile(r"""values_file\s*=\s*["']([^"']+)""")
+"""Lists of values, also in a file that is no TOML while it is edited."""
 
 _NAMED = 10
 """So many values of a list are named."""
@@ -62,16 +74,114 @@ class RegistryFile:
 
     def _signature(self) -> tuple[object, ...]:
         """Something that is another when the file, or a list of values that it names, is."""
-        return tuple((str(each), status_of(each)) for each in (self.path, *self._lists()))
+        text = ""
+        with suppress(OSError, ValueError):
+            text = self.path.read_text(encoding="utf-8")
+        files = (self.path.name, *_LISTS.findall(text))
+        return tuple((each, status_of(self.path.parent / each)) for each in files)
 
-    def _lists(self) -> list[Path]:
-        try:
-            document = tomllib.loads(self.path.read_text(encoding="utf-8"))
-            metrics = document.get("metrics", {}).values()
-            names = [each["values_file"] for each in metrics if "values_file" in each]
-        except (OSError, ValueError, AttributeError, TypeError, RecursionError):
-            return []
-        return [self.path.parent / each for each in names if isinstance(each, str)]
+
+@dataclass(frozen=True)
+class Arrived:
+    """A report that was counted. `at` is POSIX time in seconds, which is kept only here."""
+
+    number: int
+    at: float
+    report: SealedReport
+
+    @property
+    def when(self) -> str:
+        """The time of day of its arrival, UTC."""
+        return f"{datetime.fromtimestamp(self.at, UTC):%H:%M:%S}"
+
+    @property
+    def size(self) -> int:
+        """Bytes that the report takes in its batch."""
+        fields = self.report._asdict()
+        if self.report.row == 0:
+            del fields["row"]
+        return len(json.dumps(fields, separators=(",", ":")))
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """Something that a developer has to mend.
+
+    `code` says what; `metric` is its metric, if it is about one, and `detail` the collector's own
+    words. `times` is how often it was found, and `at` when last, in POSIX seconds.
+    """
+
+    code: str
+    metric: str | None
+    detail: str
+    at: float
+    times: int = 1
+
+
+@dataclass
+class Arrivals:
+    """Safe to use from several threads. `version` grows with each change."""
+
+    version: int = 0
+    counted: Counter[str] = field(default_factory=Counter)
+    """Reports by metric."""
+    batches: int = 0
+    bytes: int = 0
+    """Of all batches, with everything in them."""
+    _reports: deque[Arrived] = field(default_factory=lambda: deque(maxlen=KEPT))
+    _mistakes: OrderedDict[tuple[str, str | None], Mistake] = field(default_factory=OrderedDict)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def batch(self, size: int, reports: Iterable[SealedReport]) -> None:
+        """A batch of so many bytes was counted, with these reports."""
+        with self._changed:
+            self.batches += 1
+            self.bytes += size
+            for each in reports:
+                self.counted[each.metric] += 1
+                self._reports.append(Arrived(self.counted.total(), time.time(), each))
+            self.changed()
+
+    def mistake(self, code: str, metric: str | None = None, detail: str = "") -> None:
+        """A mistake was found. One that was found before is told once, with how often."""
+        # JSON may hold half of a UTF-16 pair, which no page can be encoded with.
+        metric = None if metric is None else _encodable(metric[:LONGEST_NAME])
+        detail = _encodable(detail)
+        with self._changed:
+            before = self._mistakes.pop((code, metric), None)
+            times = 1 if before is None else before.times + 1
+            self._mistakes[code, metric] = Mistake(code, metric, detail, time.time(), times)
+            if len(self._mistakes) > KEPT:
+                self._mistakes.popitem(last=False)
+            self.changed()
+
+    def forget_mistakes(self) -> None:
+        """The registry has changed: what was wrong before may be mended."""
+        with self._changed:
+            self._mistakes.clear()
+            self.changed()
+
+    def changed(self) -> None:
+        """What pages show has changed."""
+        with self._changed:
+            self.version += 1
+            self._changed.notify_all()
+
+    def newest(self) -> tuple[list[Arrived], list[Mistake]]:
+        """The reports and the mistakes that are kept, the newest first."""
+        with self._changed:
+            return list(reversed(self._reports)), list(reversed(self._mistakes.values()))
+
+    def wait(self, version: int, seconds: float) -> int:
+        """Wait until the version is another one, for so many seconds at most; the version then."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.version != version, seconds)
+            return self.version
+
+
+def _encodable(text: str) -> str:
+    """The text, with a question mark for each half of a UTF-16 pair."""
+    return text.encode("utf-8", "replace").decode()
 
 
 _TOLD = {
