@@ -16,13 +16,13 @@ from deniable_collector.settings import SettingsError
 from deniable_estimator.dashboard.access.people import (
     MOST_PEOPLE,
     NAME_LENGTH,
+    Role,
     check_name,
     find_person,
     hash_token,
     load_people,
     parse_people,
 )
-from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.files import MAX_FILE, CheckedFileError
 

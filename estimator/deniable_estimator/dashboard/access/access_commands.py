@@ -13,13 +13,13 @@ import click
 from deniable.tools.command_line import command, json_option
 from deniable.tools.commands import print_problems
 from deniable_estimator.dashboard.access.people import (
+    ROLES,
     SCHEMA,
     check_name,
     hash_token,
     load_people,
     parse_people,
 )
-from deniable_estimator.dashboard.access.roles import ROLES
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,

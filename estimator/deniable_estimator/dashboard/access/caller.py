@@ -9,8 +9,7 @@ from flask import Request, current_app, g, has_request_context, request
 from flask import session as cookie
 
 from deniable import Metric
-from deniable_estimator.dashboard.access.people import Person
-from deniable_estimator.dashboard.access.roles import Role, needed_role
+from deniable_estimator.dashboard.access.people import Person, Role, needed_role
 from deniable_estimator.dashboard.access.tokens import SCOPES, ApiToken
 from deniable_estimator.dashboard.problems import ApiProblem, refusal
 from deniable_estimator.dashboard.sharing.links import SharedLink

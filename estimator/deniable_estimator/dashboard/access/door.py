@@ -48,8 +48,15 @@ from deniable_estimator.dashboard.access.caller import (
     require_role,
     sent_here,
 )
-from deniable_estimator.dashboard.access.people import PeopleFile, Person, find_person, hash_token
-from deniable_estimator.dashboard.access.roles import Role, needed_role
+from deniable_estimator.dashboard.access.people import (
+    SAFE,
+    PeopleFile,
+    Person,
+    Role,
+    find_person,
+    hash_token,
+    needed_role,
+)
 from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
 from deniable_estimator.dashboard.access.tokens import find_token, parse_tokens, read_tokens
 from deniable_estimator.dashboard.access.trust import Guesses, ProxyHeaders
@@ -63,7 +70,6 @@ _PERSON = "person"
 
 access = Blueprint("access", __name__)
 
-_SAFE = ("GET", "HEAD", "OPTIONS")
 _FOREIGN = message("The form was sent from another site. Open the dashboard and try again.")
 
 
@@ -111,7 +117,7 @@ class Door:
 
 
 def guard(app: Flask, settings: DashboardSettings, clock: Callable[[], float]) -> None:
-    """Ask everybody for a token, a session or a proxy's word, but where `roles.py` says otherwise.
+    """Ask everybody for a token, a session or a proxy's word, but where `ROOMS` says otherwise.
 
     Raises:
         SettingsError: the people or the sessions cannot be read.
@@ -166,7 +172,7 @@ def _belonging(person: Person) -> str:
 
 
 def _check() -> ResponseReturnValue | None:
-    if request.method not in _SAFE and sent_here() is False:
+    if request.method not in SAFE and sent_here() is False:
         raise Forbidden(_FOREIGN)
     if opened_link() is not None:
         # It has been let in for this view, or a file of it, alone (`sharing/opening.py`).
@@ -196,7 +202,7 @@ def _by_proxy() -> Person | None:
     person = door().proxy.person(request, door().people.value)
     if person is None:
         return None
-    if request.method not in _SAFE and not sent_here():
+    if request.method not in SAFE and not sent_here():
         # The proxy's own cookie may come along with the form of any site, so silence is not enough.
         raise Forbidden(_FOREIGN)
     if cookie.get(_PERSON, person.name) != person.name or SESSION in cookie:

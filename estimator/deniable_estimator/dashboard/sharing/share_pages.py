@@ -14,7 +14,7 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 from deniable.protocol import windows
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.caller import allows, asked_for, caller
-from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.access.people import Role
 from deniable_estimator.dashboard.pictures import frames_lack
 from deniable_estimator.dashboard.sharing.links import (
     NOTE_LENGTH,
