@@ -48,7 +48,6 @@ from deniable_estimator.dashboard.ranges import RangeError, is_day
 from deniable_estimator.dashboard.release_pages import released
 from deniable_estimator.dashboard.segments_page import segments
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
 from deniable_estimator.dashboard.source import held_from, held_until, settings_in_force
@@ -162,7 +161,7 @@ def create_app(
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
-    open_links(app, SharedLinks(settings.kept(LINKS)))
+    open_links(app, settings.kept(LINKS))
     app.jinja_env.globals.update(
         offer_share=offer_share,
         unreadable_windows=_left_out,

@@ -103,10 +103,10 @@ def test_a_forked_process_has_a_connection_of_its_own(links):
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_links_end_with_the_entry_of_their_maker(links):
-    """Those of whoever is gone, or is listed anew, end; those of whoever was never listed stay."""
-    kept = [made(links, "Ana", entry="1"), made(links, "Bob"), made(links, "")]
-    for maker, entry in (("Ana", "0"), ("Eve", "1"), ("Eve", "")):
-        made(links, maker, entry=entry)
-    assert links.end_of_gone({"Ana": "1", "Zoe": "1"}) == 3
-    assert links.listed() == kept[::-1]
+def test_links_end_with_their_maker(path):
+    """Those of whoever is gone neither open nor are listed."""
+    links = SharedLinks(str(path), lambda link: link.maker == "Eve")
+    kept, ended = made(links, "Ana"), made(links, "Eve")
+    assert links.listed() == [kept]
+    assert links.find(kept.secret, TODAY) == kept
+    assert links.find(ended.secret, TODAY) is None

@@ -204,8 +204,7 @@ def find_person(people: Iterable[Person], token: str) -> Person | None:
 class PeopleFile(LastGood[Mapping[str, Person]]):
     """The people of a file, by name, read anew when it changes. "" is no file, and holds nobody.
 
-    A file that is not there holds nobody: to delete it is to let nobody in. `on_read` is not told
-    then: it may be away for a moment.
+    A file that is not there holds nobody: to delete it is to let nobody in.
     """
 
     def __init__(self, path: str) -> None:

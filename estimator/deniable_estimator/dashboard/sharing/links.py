@@ -1,13 +1,14 @@
 """The links that were made: one small SQLite file, which all processes of a dashboard share.
 
 It holds a digest of each link's secret, so whoever reads the file cannot open a link. A link that
-is revoked is deleted: every process asks the file with each request, so it ends at once.
+is revoked is deleted: every process asks the file with each request, so it ends at once. A link
+also ends with its maker's entry in the file of people, whether or not a dashboard ran meanwhile.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from hashlib import sha256
@@ -72,9 +73,11 @@ class SharedLink:
 
 
 class SharedLinks:
-    """The links in a file, or for "" in the memory of this process."""
+    """The links in a file, or for "" in the memory of this process. Those whose maker is `gone`
+    open no more, and are not listed."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, gone: Callable[[SharedLink], bool] = lambda link: False) -> None:
+        self._gone = gone
         self.lasting = bool(path)
         """Whether they outlive the dashboard's process."""
         # What is deleted is overwritten: a note or a view that was revoked is gone.
@@ -124,7 +127,8 @@ class SharedLinks:
             f"SELECT {_COLUMNS} FROM links WHERE digest = ? AND until >= ?",
             *(_digest(secret), str(today)),
         )
-        return replace(_link(found[0]), secret=secret) if found else None
+        links = self._open(found)
+        return replace(links[0], secret=secret) if links else None
 
     def listed(self, maker: str | None = None) -> list[SharedLink]:
         """All links, or those of one person, the newest first."""
@@ -132,7 +136,7 @@ class SharedLinks:
         found = self._run(
             f"SELECT {_COLUMNS} FROM links{where} ORDER BY made DESC, rowid DESC", *values
         )
-        return [_link(row) for row in found]
+        return self._open(found)
 
     def revoke(self, known: str, maker: str | None = None) -> SharedLink | None:
         """Delete the link with this id, if it is of that person; None if there is none."""
@@ -142,17 +146,8 @@ class SharedLinks:
         self._run("DELETE FROM links WHERE id = ?", known)
         return mine[0]
 
-    def end_of_gone(self, entries: Mapping[str, str | None]) -> int:
-        """Delete the links of people whose entry is not among these any more, by name; how many
-        there were. Links of whoever was not in the file of people stay."""
-        gone = [
-            each.id
-            for each in self.listed()
-            if each.entry is not None and entries.get(each.maker) != each.entry
-        ]
-        for known in gone:
-            self._run("DELETE FROM links WHERE id = ?", known)
-        return len(gone)
+    def _open(self, rows: list[tuple[Any, ...]]) -> list[SharedLink]:
+        return [link for link in map(_link, rows) if not self._gone(link)]
 
 
 def _link(row: tuple[Any, ...]) -> SharedLink:
