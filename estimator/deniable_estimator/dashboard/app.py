@@ -25,7 +25,6 @@ from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access.caller import for_people, role_name
 from deniable_estimator.dashboard.access.door import access, guard
-from deniable_estimator.dashboard.access.people import load_people
 from deniable_estimator.dashboard.annotation_file import keep_annotations
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
@@ -58,14 +57,7 @@ from deniable_estimator.dashboard.uploads import (
     offer_uploads,
 )
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.files import (
-    ANNOTATIONS,
-    LINKS,
-    LISTS,
-    PEOPLE,
-    SESSIONS,
-    SmallDatabase,
-)
+from deniable_estimator.files import ANNOTATIONS, LINKS, LISTS
 from deniable_estimator.kinds import formats
 from deniable_estimator.messages import isolated, message
 
@@ -104,7 +96,8 @@ def create_app(
     what it does under `if __name__ == "__main__"`.
 
     Raises:
-        SettingsError, RegistryError, StoreError: what it was given cannot be used.
+        SettingsError, RegistryError, StoreError, CheckedFileError: what it was given cannot be
+            used.
     """
     settings = settings or DashboardSettings.from_env()
     if not settings.dashboard_token:
@@ -195,19 +188,6 @@ def create_app(
             app.wsgi_app, x_for=0, x_proto=hops, x_host=hops
         )
     return app
-
-
-def check_kept(settings: DashboardSettings) -> None:
-    """Open what a dashboard keeps in its folder, which is made: mistakes are told before it starts.
-
-    Raises:
-        SettingsError, CheckedFileError: the folder, or a file in it, cannot be used.
-    """
-    _make_folder(settings.data)
-    for name in (LINKS, SESSIONS, LISTS):
-        SmallDatabase(settings.kept(name))
-    if settings.data and (people := Path(settings.kept(PEOPLE))).exists():
-        load_people(people)
 
 
 def _make_folder(path: str) -> None:

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.tools.command_line import find
-from deniable_collector.settings import SettingsError
 from deniable_estimator.dashboard.access.people import (
     MOST_PEOPLE,
     NAME_LENGTH,
@@ -277,7 +276,7 @@ def test_a_bad_file_keeps_the_dashboard_from_starting(store, registry, tmp_path)
     app = dashboard_of(store, registry, data=str(tmp_path))
     assert browser_of(app).get("/").status_code in (200, 202)
     path.write_text("schema = 1\n[people.a]\nrole = 'king'\n")
-    with pytest.raises(SettingsError, match=r"people.toml:3: error: people.a.role"):
+    with pytest.raises(CheckedFileError, match=r"people.toml:3: error: people.a.role"):
         dashboard_of(store, registry, data=str(tmp_path))
     path.unlink()
     listed(path, ana="analyst")

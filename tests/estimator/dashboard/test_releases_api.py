@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from click.testing import CliRunner
 
-from deniable_estimator.dashboard.access.access_commands import new as new_token
+from deniable_estimator.dashboard.commands import new as new_token
 from deniable_estimator.releasing.manifest import verify
 
 from .conftest import TOKEN, Clock, dashboard_of, program_of

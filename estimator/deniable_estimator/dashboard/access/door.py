@@ -34,7 +34,6 @@ from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import Authorization
 from werkzeug.exceptions import Forbidden, Unauthorized
 
-from deniable_collector.settings import SettingsError
 from deniable_estimator.dashboard.access.caller import (
     API,
     SESSION,
@@ -82,7 +81,8 @@ class Door:
     """Compares tokens, and lets a login link through once.
 
     Raises:
-        SettingsError: the people or the sessions cannot be read.
+        CheckedFileError: the people cannot be read.
+        SettingsError: the sessions cannot be read.
     """
 
     def __init__(self, settings: DashboardSettings, clock: Callable[[], float]) -> None:
@@ -92,7 +92,7 @@ class Door:
         """Whether a login link can still open it."""
         self.people = PeopleFile(settings.kept(PEOPLE))
         if self.people.mistakes:
-            raise SettingsError([str(self.people.mistakes)])
+            raise self.people.mistakes
         self.sessions = Sessions(settings.kept(SESSIONS), clock)
         self.guesses = Guesses(settings.trusted_proxies)
         self.proxy = ProxyHeaders(settings)
@@ -120,7 +120,8 @@ def guard(app: Flask, settings: DashboardSettings, clock: Callable[[], float]) -
     """Ask everybody for a token, a session or a proxy's word, but where `ROOMS` says otherwise.
 
     Raises:
-        SettingsError: the people or the sessions cannot be read.
+        CheckedFileError: the people cannot be read.
+        SettingsError: the sessions cannot be read.
     """
     own = settings.dashboard_token.encode()
     app.secret_key = hmac.digest(own, b"deniable dashboard session", "sha256")
