@@ -50,12 +50,7 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
 from deniable_estimator.dashboard.source import held_from, held_until, settings_in_force
-from deniable_estimator.dashboard.uploads import (
-    MOST_OF_THE_LARGEST,
-    ListNotKept,
-    Uploads,
-    offer_uploads,
-)
+from deniable_estimator.dashboard.uploads import MOST_OF_THE_LARGEST, Uploads, offer_uploads
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import ANNOTATIONS, LINKS, LISTS
 from deniable_estimator.kinds import formats
@@ -147,7 +142,7 @@ def create_app(
     app.after_request(_protect)
     app.after_request(_compress)
     app.register_error_handler(HTTPException, _error)
-    for kind in (EstimateError, RangeError, SchemeError, ValueListError, ListNotKept, TooHeavy,
+    for kind in (EstimateError, RangeError, SchemeError, ValueListError, TooHeavy,
                  WorkersClosed, StoreError):  # fmt: skip
         app.register_error_handler(kind, lambda error: _error(_problem_of(error)))
     app.register_error_handler(StillDecoding, _still_decoding)
@@ -318,9 +313,6 @@ def _problem_of(error: DeniableError) -> HTTPException:
             return ApiProblem(400, "too-heavy", message("Too much at once"), str(error))
         case WorkersClosed():
             return ServiceUnavailable(str(error), retry_after=error.retry_after)
-        case ListNotKept():
-            _log.warning("an uploaded list could not be kept", exc_info=error.__cause__)
-            return ServiceUnavailable(str(error))
         case StoreError():
             # It cannot be read, or does not exist yet before the first collector starts.
             _log.warning("%s", error)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -19,8 +20,9 @@ from contextlib import suppress
 from hashlib import sha256
 
 from flask import Flask, current_app, g, request, session
+from werkzeug.exceptions import ServiceUnavailable
 
-from deniable import DeniableError, Metric, ValueListError
+from deniable import Metric, ValueListError
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.value_list import parse_values, value_texts
 from deniable_estimator.asking.listed import Listed
@@ -30,6 +32,8 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.files import SmallDatabase
 from deniable_estimator.messages import message
+
+_log = logging.getLogger("deniable.dashboard")
 
 KEPT_SECONDS = 12 * 3600
 """A list that nobody has looked at for so long is forgotten: as long as a session lasts."""
@@ -62,10 +66,6 @@ _BEYOND = (
 """Deletes what is beyond these bounds, those that were looked at the longest ago."""
 
 
-class ListNotKept(DeniableError):
-    """There is no place for the list."""
-
-
 class Uploads:
     """Lists by session and metric, in a file, or for "" in the memory of this process.
 
@@ -82,10 +82,10 @@ class Uploads:
         """Keep the list of a metric for the session with that secret key.
 
         Raises:
-            ListNotKept: it is larger than all lists may be, or the file cannot be written.
+            ServiceUnavailable: it is larger than all lists may be, or the file cannot be written.
         """
         if len(listed) > self._most_bytes:
-            raise ListNotKept(
+            raise ServiceUnavailable(
                 message(
                     "The list is longer than the {most:,} bytes that are kept in all.",
                     most=self._most_bytes,
@@ -96,12 +96,13 @@ class Uploads:
             self._run("REPLACE INTO lists VALUES (?, ?, ?, ?)", *named, now, listed)
             self._run(_BEYOND, self._most_bytes, MOST_LISTS, MOST_OF_ONE)
         except sqlite3.Error as error:
-            raise ListNotKept(
+            _log.warning("an uploaded list could not be kept", exc_info=error)
+            raise ServiceUnavailable(
                 message(
                     "The list cannot be kept: the dashboard cannot write to its folder of data. "
                     "An operator can name another one in DENIABLE_DATA."
                 )
-            ) from error
+            ) from None
 
     def find(self, key: str, metric: str) -> bytes | None:
         """The list, which is then kept for longer; None if there is none."""
@@ -148,7 +149,7 @@ def keep_list(metric: Metric, listed: bytes) -> None:
     """Keep a metric's list for the session of this request.
 
     Raises:
-        ListNotKept: there is no place for it.
+        ServiceUnavailable: there is no place for it.
     """
     if _KEY not in session:
         session[_KEY] = secrets.token_hex(16)

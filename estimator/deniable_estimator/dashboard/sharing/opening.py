@@ -49,7 +49,7 @@ _KEPT = ("HTTP_HOST", "HTTP_ACCEPT", "HTTP_ACCEPT_LANGUAGE", "HTTP_ACCEPT_ENCODI
          "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST")  # fmt: skip
 """Headers that go on to the view."""
 
-_OF_RELEASES = ("released.release_page", "released.newest", "embedding.embedded")
+_OF_RELEASES = ("released.release_page", "released.newest_page", "embedding.embedded")
 """What shows released numbers alone where links show no others."""
 
 _SEVERAL = frozenset({"value", "where", "over"})
@@ -123,7 +123,7 @@ VIEWS: Mapping[str, tuple[_Check, Sequence[str]]] = {
         ("segments.segments_file", "segments.segments_picture"),
     ),
     "released.release_page": (_check_release, ("released.release_file",)),
-    "released.newest": (_check_newest, ("released.newest_file",)),
+    "released.newest_page": (_check_newest, ("released.newest_file",)),
     "embedding.embedded": (_check_metric, ()),
     "boards.board_page": (_check_board, ()),
     "embedding.embedded_board": (_check_board, ()),

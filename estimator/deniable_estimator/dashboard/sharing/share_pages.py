@@ -175,7 +175,7 @@ def _opens_instead(view: SharedView | None) -> Literal["release", "newest", "not
         return None
     if view.endpoint == "released.release_page":
         return "release"
-    if view.endpoint == "released.newest":
+    if view.endpoint == "released.newest_page":
         return "newest"
     if not settings_in_force().share_releases:
         return None
