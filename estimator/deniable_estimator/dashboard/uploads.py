@@ -27,6 +27,7 @@ from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.value_list import parse_values, value_texts
 from deniable_estimator.asking.listed import Listed
 from deniable_estimator.asking.results import digest
+from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.source import current_source
@@ -151,19 +152,18 @@ def keep_list(metric: Metric, listed: bytes) -> None:
     Raises:
         ServiceUnavailable: there is no place for it.
     """
-    if _KEY not in session:
-        session[_KEY] = secrets.token_hex(16)
-    _uploads().keep(session[_KEY], metric.name, listed)
+    session.permanent = True
+    session.setdefault(_KEY, secrets.token_hex(16))
+    _uploads().keep(_own_key(), metric.name, listed)
 
 
 def kept_list(metric: Metric) -> Sequence[str] | None:
     """The strings that the session of this request has sent for a metric."""
-    key = session.get(_KEY)
-    if not metric.needs_candidates or request.authorization or not isinstance(key, str):
+    if not metric.needs_candidates or request.authorization or _KEY not in session:
         return None
     known: dict[str, Sequence[str] | None] = g.setdefault("kept_lists", {})
     if metric.name not in known:
-        sent = _uploads().find(key, metric.name)
+        sent = _uploads().find(_own_key(), metric.name)
         known[metric.name] = (
             None if sent is None else sent_list(current_source(), sent, message("Your list"))
         )
@@ -172,16 +172,23 @@ def kept_list(metric: Metric) -> Sequence[str] | None:
 
 def forget_list(metric: Metric) -> None:
     """Forget what the session of this request has sent for a metric."""
-    if isinstance(key := session.get(_KEY), str):
-        _uploads().forget(key, metric.name)
+    if _KEY in session:
+        _uploads().forget(_own_key(), metric.name)
+
+
+def _own_key() -> str:
+    """The key of the lists of whoever asks. People whom a proxy names have one each in a browser:
+    what another person has sent from it is not theirs."""
+    key, person = session[_KEY], caller()
+    return f"{key} {person.name}" if person and person.by_proxy else f"{key}"
 
 
 def _upkeep() -> None:
     """With every request: drop what is too old, and what belongs to a session that ends."""
     uploads = _uploads()
     uploads.sweep()
-    if request.endpoint == "access.sign_out" and isinstance(key := session.get(_KEY), str):
-        uploads.forget(key)
+    if request.endpoint == "access.sign_out" and _KEY in session:
+        uploads.forget(_own_key())
 
 
 def _uploads() -> Uploads:

@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.access.people import (
     load_people,
     parse_people,
 )
-from deniable_estimator.dashboard.sharing.links import SharedLinks
+from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.files import MAX_FILE, CheckedFileError
 
 from .conftest import TOKEN, browser_of, dashboard_of
@@ -329,17 +329,10 @@ def test_links_end_if_no_dashboard_runs(store, registry, path, tmp_path):
     never in the file keeps them."""
     file = str(tmp_path / "links.db")
     kept = SharedLinks(file)
-    for maker, entry in (
-        ("bob", ""),
-        ("bob", "1"),
-        ("gone", "1"),
-        ("by a proxy", None),
-        ("", None),
-    ):
-        kept.make(
-            "/metric/browser", "", maker=maker, entry=entry, note="",
-            today=date(2026, 11, 21), days=2, unfinished=False,
-        )  # fmt: skip
+    day = date(2026, 11, 21)
+    never = (("by a proxy", None), ("", None))
+    for maker, entry in (("bob", ""), ("bob", "1"), ("gone", "1"), *never):
+        kept.make(SharedLink("/metric/browser", day, day, maker=maker, entry=entry))
     app = dashboard_of(store, registry, data=str(path.parent))
     listed = app.extensions["deniable_links"].listed()
     assert [each.maker for each in listed] == ["", "by a proxy", "bob"]

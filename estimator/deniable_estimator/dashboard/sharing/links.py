@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
 from hashlib import sha256
 from typing import Any
@@ -27,7 +27,6 @@ NOTE_LENGTH = 200
 KEPT_DAYS = 30
 """Days for which a link that has ended is still listed."""
 
-_COLUMNS = "id, path, query, maker, entry, note, made, until, unfinished"
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS links (digest BLOB NOT NULL UNIQUE, id TEXT NOT NULL UNIQUE, "
     "path TEXT NOT NULL, query TEXT NOT NULL, maker TEXT NOT NULL, entry TEXT, "
@@ -43,21 +42,21 @@ class LinksError(DeniableError):
 class SharedLink:
     """A link as it is kept, but for its secret."""
 
-    id: str
-    """Names the link in lists; it opens nothing."""
     path: str
-    query: str
-    """The view: the path and the query of its page."""
-    maker: str
-    """The name of the person who has made it; "" for the dashboard's own token."""
-    entry: str | None
-    """That person's entry in the file of people; None for whoever is not in it."""
-    note: str
     made: date
     until: date
     """The last day (UTC) on which it opens."""
-    unfinished: bool
+    query: str = ""
+    """The view: the path and the query of its page."""
+    maker: str = ""
+    """The name of the person who has made it; "" for the dashboard's own token."""
+    entry: str | None = None
+    """That person's entry in the file of people; None for whoever is not in it."""
+    note: str = ""
+    unfinished: bool = False
     """Whether it also shows windows that have not ended."""
+    id: str = ""
+    """Names the link in lists; it opens nothing."""
     secret: str = field(default="", repr=False, compare=False)
     """What opens it, of one that was just made or found by it."""
 
@@ -72,6 +71,10 @@ class SharedLink:
         return f"{self.path}?{self.query}" if self.query else self.path
 
 
+_COLUMNS = tuple(each.name for each in fields(SharedLink) if each.name != "secret")
+_LISTED = ", ".join(_COLUMNS)
+
+
 class SharedLinks:
     """The links in a file, or for "" in the memory of this process. Those whose maker is `gone`
     open no more, and are not listed."""
@@ -83,25 +86,14 @@ class SharedLinks:
         # What is deleted is overwritten: a note or a view that was revoked is gone.
         self._run = SmallDatabase(path, "PRAGMA secure_delete = ON", _TABLE).run
 
-    def make(
-        self,
-        path: str,
-        query: str,
-        *,
-        maker: str,
-        entry: str | None = None,
-        note: str,
-        today: date,
-        days: int,
-        unfinished: bool,
-    ) -> SharedLink:
-        """Keep a new link that opens today and for so many days more.
+    def make(self, link: SharedLink) -> SharedLink:
+        """Keep a new link; with its secret.
 
         Raises:
             LinksError: there are too many already.
         """
-        self._run("DELETE FROM links WHERE until < ?", str(today - timedelta(days=KEPT_DAYS)))
-        if len(self.listed(maker)) >= MOST_OF_ONE:
+        self._run("DELETE FROM links WHERE until < ?", str(link.made - timedelta(days=KEPT_DAYS)))
+        if len(self.listed(link.maker)) >= MOST_OF_ONE:
             raise LinksError(
                 message(
                     "You have {most} links, which is the most. Revoke some of them first.",
@@ -109,22 +101,20 @@ class SharedLinks:
                 )
             )
         # 256 random bits open it; 48 tell it from others, and a second link cannot take them.
-        secret, known = secrets.token_urlsafe(32), secrets.token_hex(6)
-        until = today + timedelta(days=days)
+        link = replace(link, secret=secrets.token_urlsafe(32), id=secrets.token_hex(6))
+        values = [getattr(link, name) for name in _COLUMNS]
         self._run(
-            f"INSERT INTO links (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *(_digest(secret), known, path, query, maker, entry, note),
-            *(str(today), str(until), int(unfinished)),
+            f"INSERT INTO links (digest, {_LISTED}) VALUES (?{', ?' * len(values)})",
+            _digest(link.secret),
+            *(str(each) if isinstance(each, date) else each for each in values),
         )
-        return SharedLink(
-            *(known, path, query, maker, entry, note, today, until, unfinished), secret=secret
-        )
+        return link
 
     def find(self, secret: str, today: date) -> SharedLink | None:
         """The link with this secret, if it opens today. Links that have ended, were revoked or
         never were are found alike: not at all."""
         found = self._run(
-            f"SELECT {_COLUMNS} FROM links WHERE digest = ? AND until >= ?",
+            f"SELECT {_LISTED} FROM links WHERE digest = ? AND until >= ?",
             *(_digest(secret), str(today)),
         )
         links = self._open(found)
@@ -134,7 +124,7 @@ class SharedLinks:
         """All links, or those of one person, the newest first."""
         where, values = ("", ()) if maker is None else (" WHERE maker = ?", (maker,))
         found = self._run(
-            f"SELECT {_COLUMNS} FROM links{where} ORDER BY made DESC, rowid DESC", *values
+            f"SELECT {_LISTED} FROM links{where} ORDER BY made DESC, rowid DESC", *values
         )
         return self._open(found)
 
@@ -151,7 +141,7 @@ class SharedLinks:
 
 
 def _link(row: tuple[Any, ...]) -> SharedLink:
-    found: dict[str, Any] = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    found: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
     ends = {key: date.fromisoformat(found[key]) for key in ("made", "until")}
     return SharedLink(**{**found, **ends, "unfinished": bool(found["unfinished"])})
 
