@@ -214,7 +214,12 @@ def release_named(name: str) -> KeptRelease | None:
     return _from_ledger(lambda path: kept_release(path, name))
 
 
-def _named(name: str) -> KeptRelease:
+def named_release(name: str) -> KeptRelease:
+    """The same, for a page.
+
+    Raises:
+        NotFound: there is none.
+    """
     found = release_named(name)
     if found is None:
         raise NotFound(message("There is no such release."))
@@ -229,7 +234,7 @@ def _newest(metric: str) -> KeptRelease:
     return found
 
 
-_offer("release", "/releases", _named)
+_offer("release", "/releases", named_release)
 _offer("newest", "/released", _newest)
 
 

@@ -30,7 +30,7 @@ from deniable_estimator.dashboard.comparison_page import requested_periods
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
 from deniable_estimator.dashboard.pictures import let_in_frames
 from deniable_estimator.dashboard.ranges import RangeError, check_names
-from deniable_estimator.dashboard.release_pages import release_named
+from deniable_estimator.dashboard.release_pages import named_release
 from deniable_estimator.dashboard.segments_page import requested_segments
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.dashboard.source import current_source, declared_metric
@@ -86,26 +86,25 @@ def _check_metric(name: str, arguments: MultiDict[str, str]) -> None:
     read_view(arguments, metric, current_source())
 
 
-def _check_board(name: str, arguments: MultiDict[str, str]) -> None:
+def _check_board(name: str) -> None:
     if name not in current_boards().names:
         raise NotFound
-    check_names(arguments, ())
     if current_boards().get(name)[0] is None:
         raise ViewError(message("This board cannot be shown: its file has mistakes."))
 
 
-def _check_release(name: str, arguments: MultiDict[str, str]) -> None:
-    check_names(arguments, ())
-    if release_named(name) is None:
-        raise NotFound
-
-
-def _check_newest(name: str, arguments: MultiDict[str, str]) -> None:
-    check_names(arguments, ())
-    declared_metric(name)
-
-
 _Check: TypeAlias = Callable[[str, MultiDict[str, str]], object]
+
+
+def _plain(look_up: Callable[[str], object]) -> _Check:
+    """The check of a view without parameters, which only has to be there."""
+
+    def check(name: str, arguments: MultiDict[str, str]) -> None:
+        check_names(arguments, ())
+        look_up(name)
+
+    return check
+
 
 _METRIC_FILES = (
     *("pages.metric_file", "pages.trend_file"),
@@ -122,11 +121,11 @@ VIEWS: Mapping[str, tuple[_Check, Sequence[str]]] = {
         lambda name, arguments: requested_segments(declared_metric(name), arguments),
         ("segments.segments_file", "segments.segments_picture"),
     ),
-    "released.release_page": (_check_release, ("released.release_file",)),
-    "released.newest_page": (_check_newest, ("released.newest_file",)),
+    "released.release_page": (_plain(named_release), ("released.release_file",)),
+    "released.newest_page": (_plain(declared_metric), ("released.newest_file",)),
     "embedding.embedded": (_check_metric, ()),
-    "boards.board_page": (_check_board, ()),
-    "embedding.embedded_board": (_check_board, ()),
+    "boards.board_page": (_plain(_check_board), ()),
+    "embedding.embedded_board": (_plain(_check_board), ()),
 }
 """What can be shared, by endpoint: what checks its parameters, and its files and pictures. A link
 opens the page and these files of the same name."""
