@@ -185,8 +185,6 @@ class LastGood(Generic[_T]):
     def __init__(self, path: Path | None, read: Callable[[Path], _T], nothing: _T) -> None:
         self.path = path
         self._read = read
-        self.on_read: Callable[[_T], object] = lambda _: None
-        """Called with what the file says each time that it was read without mistakes."""
         self._nothing = nothing
         self._lock = threading.Lock()
         self._seen: tuple[object, _T, CheckedFileError | None] = (None, nothing, None)
@@ -224,12 +222,10 @@ class LastGood(Generic[_T]):
             self.tell(None)
             return self._nothing, None
         try:
-            found = self._read(path)
+            return self._read(path), None
         except CheckedFileError as error:
             self.tell(error)
             return self._seen[1], error
-        self.on_read(found)
-        return found, None
 
 
 class SmallDatabase:

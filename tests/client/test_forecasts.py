@@ -12,7 +12,7 @@ from deniable.tools.starting.commands import init
 
 def test_without_the_estimator_commands_say_what_is_missing(tmp_path, monkeypatch):
     """`init` and `lint` work, and name in one sentence what brings forecasts; `doctor` works."""
-    for module in ("planning.crowd_forecast", "dashboard.linting"):
+    for module in ("planning.crowd_forecast", "dashboard.checks"):
         monkeypatch.setitem(sys.modules, f"deniable_estimator.{module}", None)
     runner, path = CliRunner(), str(tmp_path / "new" / "metrics.toml")
     done = runner.invoke(init, [str(tmp_path / "new"), "--yes"])

@@ -13,7 +13,7 @@ import sys
 import time
 import tomllib
 import venv
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -31,7 +31,7 @@ from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of, sample_tally
-from deniable_estimator.dashboard.sharing.links import SharedLinks
+from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 
@@ -154,15 +154,9 @@ class World:
             "DENIABLE_DATA": str(folder),
             "DENIABLE_RELEASES": str(folder / "releases.db"),
         }
-        self.link = SharedLinks(str(folder / "links.db")).make(
-            "/metric/browser",
-            "",
-            maker="Ana",
-            note="",
-            today=datetime.now(UTC).date(),
-            days=1,
-            unfinished=False,
-        )
+        today = datetime.now(UTC).date()
+        link = SharedLink("/metric/browser", today, today + timedelta(1), maker="Ana")
+        self.link = SharedLinks(str(folder / "links.db")).make(link)
 
     def here(self, command):
         """The command with the addresses of this world."""

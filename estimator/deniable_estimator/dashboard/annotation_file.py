@@ -18,7 +18,7 @@ from deniable_estimator.annotations import Annotation, between, load_annotations
 from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.asking.trend import Period
 from deniable_estimator.dashboard.access.caller import has_role
-from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.access.people import Role
 from deniable_estimator.document.plot.marks import Flag
 from deniable_estimator.files import LastGood
 from deniable_estimator.messages import message

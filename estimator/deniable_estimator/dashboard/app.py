@@ -25,7 +25,6 @@ from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access.caller import for_people, role_name
 from deniable_estimator.dashboard.access.door import access, guard
-from deniable_estimator.dashboard.access.people import load_people
 from deniable_estimator.dashboard.annotation_file import keep_annotations
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
@@ -48,25 +47,12 @@ from deniable_estimator.dashboard.ranges import RangeError, is_day
 from deniable_estimator.dashboard.release_pages import released
 from deniable_estimator.dashboard.segments_page import segments
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
 from deniable_estimator.dashboard.source import held_from, held_until, settings_in_force
-from deniable_estimator.dashboard.uploads import (
-    MOST_OF_THE_LARGEST,
-    ListNotKept,
-    Uploads,
-    offer_uploads,
-)
+from deniable_estimator.dashboard.uploads import MOST_OF_THE_LARGEST, Uploads, offer_uploads
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.files import (
-    ANNOTATIONS,
-    LINKS,
-    LISTS,
-    PEOPLE,
-    SESSIONS,
-    SmallDatabase,
-)
+from deniable_estimator.files import ANNOTATIONS, LINKS, LISTS
 from deniable_estimator.kinds import formats
 from deniable_estimator.messages import isolated, message
 
@@ -105,7 +91,8 @@ def create_app(
     what it does under `if __name__ == "__main__"`.
 
     Raises:
-        SettingsError, RegistryError, StoreError: what it was given cannot be used.
+        SettingsError, RegistryError, StoreError, CheckedFileError: what it was given cannot be
+            used.
     """
     settings = settings or DashboardSettings.from_env()
     if not settings.dashboard_token:
@@ -155,14 +142,14 @@ def create_app(
     app.after_request(_protect)
     app.after_request(_compress)
     app.register_error_handler(HTTPException, _error)
-    for kind in (EstimateError, RangeError, SchemeError, ValueListError, ListNotKept, TooHeavy,
+    for kind in (EstimateError, RangeError, SchemeError, ValueListError, TooHeavy,
                  WorkersClosed, StoreError):  # fmt: skip
         app.register_error_handler(kind, lambda error: _error(_problem_of(error)))
     app.register_error_handler(StillDecoding, _still_decoding)
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
-    open_links(app, SharedLinks(settings.kept(LINKS)))
+    open_links(app, settings.kept(LINKS))
     app.jinja_env.globals.update(
         offer_share=offer_share,
         unreadable_windows=_left_out,
@@ -196,19 +183,6 @@ def create_app(
             app.wsgi_app, x_for=0, x_proto=hops, x_host=hops
         )
     return app
-
-
-def check_kept(settings: DashboardSettings) -> None:
-    """Open what a dashboard keeps in its folder, which is made: mistakes are told before it starts.
-
-    Raises:
-        SettingsError, CheckedFileError: the folder, or a file in it, cannot be used.
-    """
-    _make_folder(settings.data)
-    for name in (LINKS, SESSIONS, LISTS):
-        SmallDatabase(settings.kept(name))
-    if settings.data and (people := Path(settings.kept(PEOPLE))).exists():
-        load_people(people)
 
 
 def _make_folder(path: str) -> None:
@@ -339,9 +313,6 @@ def _problem_of(error: DeniableError) -> HTTPException:
             return ApiProblem(400, "too-heavy", message("Too much at once"), str(error))
         case WorkersClosed():
             return ServiceUnavailable(str(error), retry_after=error.retry_after)
-        case ListNotKept():
-            _log.warning("an uploaded list could not be kept", exc_info=error.__cause__)
-            return ServiceUnavailable(str(error))
         case StoreError():
             # It cannot be read, or does not exist yet before the first collector starts.
             _log.warning("%s", error)

@@ -26,7 +26,7 @@ from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.document.document import Frame, Picture
 from deniable_estimator.document.plot.lines import path
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
-from deniable_estimator.document.plot.scales import Tick
+from deniable_estimator.document.plot.scales import Tick, log_levels
 from deniable_estimator.inputs import Asked, InputError, read_form
 from deniable_estimator.kinds import PLANS, make
 from deniable_estimator.kinds.formats import share_text
@@ -172,7 +172,6 @@ HEIGHT = 240
 _DECADES = 6
 _STEPS = 20
 """Corners of the curve in each decade."""
-_MOST_TICKS = 7
 _ROOM = 12.0
 """Percent of the plot that a number below the axis needs, on a phone."""
 
@@ -259,7 +258,10 @@ def division_chart(found: Sequence[LifetimeChoice], best: LifetimeChoice) -> Lin
         description=message("The best: {choice}.", choice=label),
         height=HEIGHT,
         lines=(*line([*beyond, *within[:1]], dashed=True), *line(within, dashed=False)),
-        levels=tuple(Tick(down(part), f"{100 * part:g}%") for part in _parts(low, high)),
+        levels=tuple(
+            Tick(down(part), f"{100 * part:g}%")
+            for part, _ in log_levels(math.exp(low), math.exp(high))
+        ),
         ticks=tuple(
             Tick(across(count), f"{count:,}")
             for count in _spread([each.reports for each in choices], across)
@@ -291,15 +293,3 @@ def _spread(counts: Sequence[int], across: Callable[[float], float]) -> list[int
         if across(shown[0]) - across(count) >= _ROOM:
             shown.insert(0, count)
     return [counts[0], *shown[1:]] if len(shown) > 1 else list(dict.fromkeys((counts[0], *shown)))
-
-
-def _parts(low: float, high: float) -> list[float]:
-    """Round parts between two logarithms, with 100% among them: 1, 2, 5 of each power of ten, or
-    the powers alone if those are too many."""
-    decades = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
-    for steps in ((1, 2, 5), (1,)):
-        parts = [step * 10.0**decade for decade in decades for step in steps]
-        shown = [part for part in parts if low <= math.log(part) <= high]
-        if len(shown) <= _MOST_TICKS:
-            break
-    return shown

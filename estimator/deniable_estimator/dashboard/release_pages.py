@@ -180,28 +180,20 @@ def releases_page() -> ResponseReturnValue:
     )
 
 
-@released.get("/releases/<name>")
-def release_page(name: str) -> ResponseReturnValue:
-    """The release with this id."""
-    return _page(_named(name), name, "released.release_file")
+def _offer(which: str, path: str, find: Callable[[str], KeptRelease]) -> None:
+    """Offer the page of what is found by a name, and its files: its document and its table."""
 
+    def page(name: str) -> str:
+        view = view_of(find(name), MOST_ROWS)
+        return render_template("released.html", view=view, name=name, file=f"released.{which}_file")
 
-@released.get("/releases/<name>.<any(json, csv):form>")
-def release_file(name: str, form: str) -> ResponseReturnValue:
-    """Its document or its table."""
-    return _file(_named(name), form)
+    def file(name: str, form: str) -> Response:
+        found = find(name)
+        text = found.document if form == "json" else found.csv
+        return download(text or "", f"release-{found.id}", form)
 
-
-@released.get("/released/<name>")
-def newest(name: str) -> ResponseReturnValue:
-    """The newest release of a metric."""
-    return _page(_newest(name), name, "released.newest_file")
-
-
-@released.get("/released/<name>.<any(json, csv):form>")
-def newest_file(name: str, form: str) -> ResponseReturnValue:
-    """Its document or its table."""
-    return _file(_newest(name), form)
+    released.add_url_rule(f"{path}/<name>", f"{which}_page", page)
+    released.add_url_rule(f"{path}/<name>.<any(json, csv):form>", f"{which}_file", file)
 
 
 def newest_view(metric: str) -> dict[str, Any]:
@@ -213,23 +205,17 @@ def newest_view(metric: str) -> dict[str, Any]:
     return view_of(_newest(metric), _SHOWN)
 
 
-def _page(found: KeptRelease, name: str, file: str) -> str:
-    """The page of a release; `file` is the endpoint of its files."""
-    view = view_of(found, MOST_ROWS)
-    return render_template("released.html", view=view, name=name, file=file)
-
-
-def _file(found: KeptRelease, form: str) -> Response:
-    text = found.document if form == "json" else found.csv
-    return download(text or "", f"release-{found.id}", form)
-
-
 def release_named(name: str) -> KeptRelease | None:
     """The finished release with this id."""
     return _from_ledger(lambda ledger: ledger.finished(name))
 
 
-def _named(name: str) -> KeptRelease:
+def named_release(name: str) -> KeptRelease:
+    """The same, for a page.
+
+    Raises:
+        NotFound: there is none.
+    """
     found = release_named(name)
     if found is None:
         raise NotFound(message("There is no such release."))
@@ -242,6 +228,10 @@ def _newest(metric: str) -> KeptRelease:
     if found is None:
         raise NotFound(message("Nothing has been released of this metric."))
     return found
+
+
+_offer("release", "/releases", named_release)
+_offer("newest", "/released", _newest)
 
 
 def listed(most: int, metrics: Sequence[str] = ()) -> list[ListedRelease]:

@@ -36,7 +36,7 @@ def current_source() -> DataSource:
         at_once = for_people() and request.method in ("GET", "HEAD") and not framed
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
         behind = float(SETTLED) if _is_public() or token_shown().settled else 0.0
-        found = replace(source, patience=patience, who=reader_of(request), behind=behind)
+        found = replace(source, patience=patience, who=reader_of(), behind=behind)
         until = found.seen_until if behind else None
         g.source = replace(found, reader=source.reader.renewed(until))
     seen: DataSource = g.source

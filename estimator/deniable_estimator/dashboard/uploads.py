@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -19,17 +20,21 @@ from contextlib import suppress
 from hashlib import sha256
 
 from flask import Flask, current_app, g, request, session
+from werkzeug.exceptions import ServiceUnavailable
 
-from deniable import DeniableError, Metric, ValueListError
+from deniable import Metric, ValueListError
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.value_list import parse_values, value_texts
 from deniable_estimator.asking.listed import Listed
 from deniable_estimator.asking.results import digest
+from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.files import SmallDatabase
 from deniable_estimator.messages import message
+
+_log = logging.getLogger("deniable.dashboard")
 
 KEPT_SECONDS = 12 * 3600
 """A list that nobody has looked at for so long is forgotten: as long as a session lasts."""
@@ -62,10 +67,6 @@ _BEYOND = (
 """Deletes what is beyond these bounds, those that were looked at the longest ago."""
 
 
-class ListNotKept(DeniableError):
-    """There is no place for the list."""
-
-
 class Uploads:
     """Lists by session and metric, in a file, or for "" in the memory of this process.
 
@@ -82,10 +83,10 @@ class Uploads:
         """Keep the list of a metric for the session with that secret key.
 
         Raises:
-            ListNotKept: it is larger than all lists may be, or the file cannot be written.
+            ServiceUnavailable: it is larger than all lists may be, or the file cannot be written.
         """
         if len(listed) > self._most_bytes:
-            raise ListNotKept(
+            raise ServiceUnavailable(
                 message(
                     "The list is longer than the {most:,} bytes that are kept in all.",
                     most=self._most_bytes,
@@ -96,12 +97,13 @@ class Uploads:
             self._run("REPLACE INTO lists VALUES (?, ?, ?, ?)", *named, now, listed)
             self._run(_BEYOND, self._most_bytes, MOST_LISTS, MOST_OF_ONE)
         except sqlite3.Error as error:
-            raise ListNotKept(
+            _log.warning("an uploaded list could not be kept", exc_info=error)
+            raise ServiceUnavailable(
                 message(
                     "The list cannot be kept: the dashboard cannot write to its folder of data. "
                     "An operator can name another one in DENIABLE_DATA."
                 )
-            ) from error
+            ) from None
 
     def find(self, key: str, metric: str) -> bytes | None:
         """The list, which is then kept for longer; None if there is none."""
@@ -148,21 +150,20 @@ def keep_list(metric: Metric, listed: bytes) -> None:
     """Keep a metric's list for the session of this request.
 
     Raises:
-        ListNotKept: there is no place for it.
+        ServiceUnavailable: there is no place for it.
     """
-    if _KEY not in session:
-        session[_KEY] = secrets.token_hex(16)
-    _uploads().keep(session[_KEY], metric.name, listed)
+    session.permanent = True
+    session.setdefault(_KEY, secrets.token_hex(16))
+    _uploads().keep(_own_key(), metric.name, listed)
 
 
 def kept_list(metric: Metric) -> Sequence[str] | None:
     """The strings that the session of this request has sent for a metric."""
-    key = session.get(_KEY)
-    if not metric.needs_candidates or request.authorization or not isinstance(key, str):
+    if not metric.needs_candidates or request.authorization or _KEY not in session:
         return None
     known: dict[str, Sequence[str] | None] = g.setdefault("kept_lists", {})
     if metric.name not in known:
-        sent = _uploads().find(key, metric.name)
+        sent = _uploads().find(_own_key(), metric.name)
         known[metric.name] = (
             None if sent is None else sent_list(current_source(), sent, message("Your list"))
         )
@@ -171,16 +172,23 @@ def kept_list(metric: Metric) -> Sequence[str] | None:
 
 def forget_list(metric: Metric) -> None:
     """Forget what the session of this request has sent for a metric."""
-    if isinstance(key := session.get(_KEY), str):
-        _uploads().forget(key, metric.name)
+    if _KEY in session:
+        _uploads().forget(_own_key(), metric.name)
+
+
+def _own_key() -> str:
+    """The key of the lists of whoever asks. People whom a proxy names have one each in a browser:
+    what another person has sent from it is not theirs."""
+    key, person = session[_KEY], caller()
+    return f"{key} {person.name}" if person and person.by_proxy else f"{key}"
 
 
 def _upkeep() -> None:
     """With every request: drop what is too old, and what belongs to a session that ends."""
     uploads = _uploads()
     uploads.sweep()
-    if request.endpoint == "access.sign_out" and isinstance(key := session.get(_KEY), str):
-        uploads.forget(key)
+    if request.endpoint == "access.sign_out" and _KEY in session:
+        uploads.forget(_own_key())
 
 
 def _uploads() -> Uploads:

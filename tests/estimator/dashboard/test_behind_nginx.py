@@ -8,7 +8,7 @@ import socket
 import ssl
 import subprocess
 from contextlib import closing, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from tests.collector.test_deploy import replaced
 from tests.ports import free_port, until
 from tests.tools import need
 
-from deniable_estimator.dashboard.sharing.links import SharedLinks
+from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 
 from .conftest import REGISTRY, TOKEN, running_dashboard
 
@@ -114,9 +114,7 @@ def test_shared_links_open_without_a_password(ask, tmp_path):
     another process revokes it at once."""
     links = SharedLinks(str(tmp_path / "links.db"))
     today = datetime.now(UTC).date()
-    link = links.make(
-        "/metric/browser", "", maker="ana", note="", today=today, days=1, unfinished=False
-    )
+    link = links.make(SharedLink("/metric/browser", today, today + timedelta(1), maker="ana"))
     secret = link.secret
     # A part of the page is calculated after it, and then stands there.
     until(lambda: "being calculated" not in ask(f"/shared/{secret}")[1], "it is never done")

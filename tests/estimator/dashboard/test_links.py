@@ -10,6 +10,7 @@ from deniable_estimator.dashboard.sharing.links import (
     KEPT_DAYS,
     MOST_OF_ONE,
     LinksError,
+    SharedLink,
     SharedLinks,
 )
 
@@ -26,12 +27,13 @@ def links(path):
     return SharedLinks(str(path))
 
 
-def made(links, maker="Ana", days=30, entry=None):
+def made(links, maker="Ana", days=30):
     """A link to a page, made today."""
     return links.make(
-        "/metric/browser", "by=week", maker=maker, entry=entry, note="for Bob", today=TODAY,
-        days=days, unfinished=False,
-    )  # fmt: skip
+        SharedLink(
+            "/metric/browser", TODAY, TODAY + timedelta(days), "by=week", maker, note="for Bob"
+        )
+    )
 
 
 def test_a_link_opens_until_its_last_day(links):
@@ -75,8 +77,7 @@ def test_links_that_have_ended_are_forgotten(links):
     assert KEPT_DAYS == 30
     link = made(links, days=1)
     for day, kept in ((31, True), (32, False)):
-        links.make("/x", "", maker="", note="", today=TODAY + timedelta(days=day), days=1,
-                   unfinished=False)  # fmt: skip
+        links.make(SharedLink("/x", TODAY + timedelta(day), TODAY + timedelta(day + 1)))
         assert (link in links.listed()) is kept
 
 
@@ -103,10 +104,10 @@ def test_a_forked_process_has_a_connection_of_its_own(links):
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_links_end_with_the_entry_of_their_maker(links):
-    """Those of whoever is gone, or is listed anew, end; those of whoever was never listed stay."""
-    kept = [made(links, "Ana", entry="1"), made(links, "Bob"), made(links, "")]
-    for maker, entry in (("Ana", "0"), ("Eve", "1"), ("Eve", "")):
-        made(links, maker, entry=entry)
-    assert links.end_of_gone({"Ana": "1", "Zoe": "1"}) == 3
-    assert links.listed() == kept[::-1]
+def test_links_end_with_their_maker(path):
+    """Those of whoever is gone neither open nor are listed."""
+    links = SharedLinks(str(path), lambda link: link.maker == "Eve")
+    kept, ended = made(links, "Ana"), made(links, "Eve")
+    assert links.listed() == [kept]
+    assert links.find(kept.secret, TODAY) == kept
+    assert links.find(ended.secret, TODAY) is None

@@ -12,18 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.tools.command_line import find
-from deniable_collector.settings import SettingsError
 from deniable_estimator.dashboard.access.people import (
     MOST_PEOPLE,
     NAME_LENGTH,
+    Role,
     check_name,
     find_person,
     hash_token,
     load_people,
     parse_people,
 )
-from deniable_estimator.dashboard.access.roles import Role
-from deniable_estimator.dashboard.sharing.links import SharedLinks
+from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.files import MAX_FILE, CheckedFileError
 
 from .conftest import TOKEN, browser_of, dashboard_of
@@ -277,7 +276,7 @@ def test_a_bad_file_keeps_the_dashboard_from_starting(store, registry, tmp_path)
     app = dashboard_of(store, registry, data=str(tmp_path))
     assert browser_of(app).get("/").status_code in (200, 202)
     path.write_text("schema = 1\n[people.a]\nrole = 'king'\n")
-    with pytest.raises(SettingsError, match=r"people.toml:3: error: people.a.role"):
+    with pytest.raises(CheckedFileError, match=r"people.toml:3: error: people.a.role"):
         dashboard_of(store, registry, data=str(tmp_path))
     path.unlink()
     listed(path, ana="analyst")
@@ -326,15 +325,17 @@ def test_links_end_with_the_person(people_app, path):
 
 
 def test_links_end_if_no_dashboard_runs(store, registry, path, tmp_path):
-    """Whoever is removed while no dashboard runs has no links when the next one starts."""
+    """Whoever is removed while no dashboard runs has no links when the next one starts; whoever was
+    never in the file keeps them."""
     file = str(tmp_path / "links.db")
-    for maker, entry in (("bob", ""), ("gone", "1"), ("by a proxy", None), ("", None)):
-        SharedLinks(file).make(
-            "/metric/browser", "", maker=maker, entry=entry, note="",
-            today=date(2026, 11, 21), days=2, unfinished=False,
-        )  # fmt: skip
-    dashboard_of(store, registry, data=str(path.parent))
-    assert {each.maker for each in SharedLinks(file).listed()} == {"bob", "by a proxy", ""}
+    kept = SharedLinks(file)
+    day = date(2026, 11, 21)
+    never = (("by a proxy", None), ("", None))
+    for maker, entry in (("bob", ""), ("bob", "1"), ("gone", "1"), *never):
+        kept.make(SharedLink("/metric/browser", day, day, maker=maker, entry=entry))
+    app = dashboard_of(store, registry, data=str(path.parent))
+    listed = app.extensions["deniable_links"].listed()
+    assert [each.maker for each in listed] == ["", "by a proxy", "bob"]
 
 
 @given(st.text(max_size=80))

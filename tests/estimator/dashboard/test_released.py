@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+from datetime import timedelta
 from fractions import Fraction
 from html import unescape
 
@@ -11,6 +12,7 @@ import pytest
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reader import Reader
+from deniable_estimator.dashboard.sharing.links import SharedLink
 from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.preparing import ReleaseRequest, prepare
 from deniable_estimator.releasing.release_ledger import ReleaseLedger
@@ -66,16 +68,9 @@ def get(app, path, token=TOKEN):
 
 def shared(app, path):
     """The path that opens a link to this view."""
-    link = app.extensions["deniable_links"].make(
-        path,
-        "",
-        maker="",
-        note="",
-        today=app.extensions["deniable_source"].today,
-        days=5,
-        unfinished=False,
-    )
-    return link.opened_at
+    today = app.extensions["deniable_source"].today
+    link = SharedLink(path, today, today + timedelta(5))
+    return app.extensions["deniable_links"].make(link).opened_at
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from click.testing import CliRunner
 
-from deniable_estimator.dashboard.access.access_commands import new as new_token
+from deniable_estimator.dashboard.commands import new as new_token
 from deniable_estimator.releasing.manifest import verify
 
 from .conftest import TOKEN, Clock, dashboard_of, program_of
@@ -74,6 +74,7 @@ def test_without_a_ledger_the_error_names_the_setting(reader, ledger):
         assert refused.status_code == 409
         assert "DENIABLE_RELEASES" in refused.json["detail"]
     assert reader().get("/api/v1/releases").json["releases"] == []
+    assert "/api/v1/releases lists" in reader().get("/api/v1/releases/abc").json["detail"]
     ledger.write_text("this is no database, but a text that is long enough to be taken for one")
     assert reader().get("/api/v1/releases").status_code == 503
     assert reader().get("/api/v1/releases/abc").status_code == 503

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pytest
 
-from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
+from deniable_estimator.dashboard.access.door import SESSION_SECONDS, Sessions
 
 from .conftest import Clock
 

@@ -13,7 +13,7 @@ from tests.registries import tables
 from deniable import Registry
 from deniable_collector.tally import TallyRow
 from deniable_collector.upkeep.keeper import SETTLED
-from deniable_estimator.dashboard.access.access_commands import new as new_token
+from deniable_estimator.dashboard.commands import new as new_token
 
 from .conftest import REGISTRY, SEGMENTED, YESTERDAY, dashboard_of, fill, program_of, put
 

@@ -8,7 +8,6 @@ from click.testing import CliRunner
 
 from deniable import Registry
 from deniable_collector.settings import SettingsError
-from deniable_estimator.dashboard.access.access_commands import new
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,
@@ -16,6 +15,7 @@ from deniable_estimator.dashboard.access.tokens import (
     parse_tokens,
     token_lines,
 )
+from deniable_estimator.dashboard.commands import new
 from deniable_estimator.dashboard.settings import DashboardSettings
 
 from .conftest import REGISTRY, dashboard_of, program_of

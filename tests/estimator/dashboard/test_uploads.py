@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from werkzeug.exceptions import ServiceUnavailable
 
 from deniable_collector.operation.events import EventFormatter
 from deniable_estimator.dashboard.metric_view import PageReading
@@ -17,11 +18,10 @@ from deniable_estimator.dashboard.uploads import (
     KEPT_SECONDS,
     MOST_LISTS,
     MOST_OF_ONE,
-    ListNotKept,
     Uploads,
 )
 
-from .conftest import NOW, TOKEN, Clock, browser_of
+from .conftest import NOW, TOKEN, Clock, browser_of, dashboard_of
 from .test_candidates import client, folder, registry
 
 __all__ = ["client", "folder", "registry"]
@@ -112,7 +112,7 @@ def test_all_sessions_have_a_bounded_number_and_size(uploads, clock):
     for _ in range(2):
         clock.now += 1
         uploads.keep(ME, "site", b"m" * 800)
-    with pytest.raises(ListNotKept):
+    with pytest.raises(ServiceUnavailable):
         uploads.keep(ME, "site", b"m" * 1001)
     assert uploads.find(YOU, "site") == b"y" * 200
 
@@ -191,6 +191,22 @@ def test_it_is_preferred_to_the_operators(client, folder):
     assert [each["value"] for each in values] == ["b.example"]
     client.post("/metric/site/forget")
     assert "b.example has 2" in client.get("/metric/site").text
+
+
+def test_another_person_in_one_browser_does_not_see_it(empty_store, registry):
+    """Whom a proxy names sees no list that somebody else has sent from the same browser."""
+    app = dashboard_of(
+        empty_store, registry, dashboard_proxies=("127.0.0.1",),
+        dashboard_user_header="X-User", dashboard_role_header="X-Role",
+    )  # fmt: skip
+    browser = app.test_client()
+    told = {"ACCEPT": "text/html", "X_ROLE": "analyst", "SEC_FETCH_SITE": "same-origin"}
+    browser.environ_base.update({f"HTTP_{name}": text for name, text in told.items()})
+    for name, sends, sees in (("Ana", True, True), ("Bob", False, False), ("Ana", False, True)):
+        browser.environ_base["HTTP_X_USER"] = name
+        if sends:
+            send(browser, b"a.example\n")
+        assert ("your list of 1 string" in browser.get("/metric/site").text) is sees
 
 
 def test_another_reader_does_not_see_it(client):

@@ -9,8 +9,7 @@ from flask import Request, current_app, g, has_request_context, request
 from flask import session as cookie
 
 from deniable import Metric
-from deniable_estimator.dashboard.access.people import Person
-from deniable_estimator.dashboard.access.roles import Role, needed_role
+from deniable_estimator.dashboard.access.people import Person, Role, needed_role
 from deniable_estimator.dashboard.access.tokens import SCOPES, ApiToken
 from deniable_estimator.dashboard.problems import ApiProblem, refusal
 from deniable_estimator.dashboard.sharing.links import SharedLink
@@ -174,18 +173,12 @@ def require_all(scope: str) -> None:
         raise refusal(403, "metric-out-of-reach", told, scope=scope)
 
 
-def reader_of(request: Request) -> str:
-    """Who asks, for limits on what one reader may ask for: a token, a person, or a session."""
-    if needed_role(request.method, request.endpoint) is None:
-        return "anybody"
-    opened = opened_link()
+def reader_of() -> str:
+    """Who asks, for limits on what one reader may ask for: a link, a token, a person, or a session
+    of the dashboard's own token."""
+    opened, person = opened_link(), caller()
     if opened is not None:
         return f"link {opened.id}"
     if name := token_shown().name:
         return f"token {name}"
-    person = caller()
-    if person is not None and person.name:
-        return f"person {person.name}"
-    if request.authorization is not None:
-        return "token"
-    return f"session {cookie.get(SESSION)}"
+    return f"person {person.name}" if person and person.name else f"session {cookie.get(SESSION)}"

@@ -1,10 +1,12 @@
 """Lets a request in or not: by a token, by a session, or by a proxy that names a person; and the
 pages to sign in, with a token once in a form or by a login link, and to sign out.
 
-The cookie names a session, which the server keeps (`sessions.py`): signing out ends it for every
-copy of the cookie. It is signed with a key derived from the dashboard's token, so that a new token
-ends all. What the server keeps of a person's session depends on the hash of that person's token:
-whoever is removed, or gets another token, is signed out at once. Wrong tokens are counted and
+The cookie names a session, which the server keeps: signing out ends it for every copy of the
+cookie. It is signed with a key derived from the dashboard's token, so that a new token ends all.
+Sessions are in one small SQLite file, which all processes of a dashboard share and which survives a
+restart. It holds a digest of each session's random id, and when it ends: whoever reads it cannot
+sign in. The digest is also over the name and the hash of the token of the person whose session it
+is: whoever is removed, or gets another token, is signed out at once. Wrong tokens are counted and
 slowed (`trust.py`); a right one is let in at any time.
 """
 
@@ -12,8 +14,11 @@ from __future__ import annotations
 
 import hmac
 import os
+import secrets
 import threading
+import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -34,7 +39,6 @@ from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import Authorization
 from werkzeug.exceptions import Forbidden, Unauthorized
 
-from deniable_collector.settings import SettingsError
 from deniable_estimator.dashboard.access.caller import (
     API,
     SESSION,
@@ -48,23 +52,77 @@ from deniable_estimator.dashboard.access.caller import (
     require_role,
     sent_here,
 )
-from deniable_estimator.dashboard.access.people import PeopleFile, Person, find_person, hash_token
-from deniable_estimator.dashboard.access.roles import Role, needed_role
-from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
+from deniable_estimator.dashboard.access.people import (
+    SAFE,
+    PeopleFile,
+    Person,
+    Role,
+    find_person,
+    hash_token,
+    needed_role,
+)
 from deniable_estimator.dashboard.access.tokens import find_token, parse_tokens, read_tokens
 from deniable_estimator.dashboard.access.trust import Guesses, ProxyHeaders
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.files import PEOPLE, SESSIONS, LastGood
+from deniable_estimator.files import PEOPLE, SESSIONS, LastGood, SmallDatabase
 from deniable_estimator.messages import message
 
 _PERSON = "person"
 """Where the cookie has the name of the person whose session it is."""
 
+SESSION_SECONDS = 12 * 3600
+"""A session ends so long after it was used last."""
+
+_RENEWED = SESSION_SECONDS // 12
+"""It is written down that a session was used, if that stands there as longer ago than this."""
+
 access = Blueprint("access", __name__)
 
-_SAFE = ("GET", "HEAD", "OPTIONS")
 _FOREIGN = message("The form was sent from another site. Open the dashboard and try again.")
+
+
+class Sessions:
+    """The open sessions, in a file, or for "" in the memory of this process.
+
+    `clock` is POSIX time in seconds.
+    """
+
+    def __init__(self, path: str, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._run = SmallDatabase(
+            path,
+            "CREATE TABLE IF NOT EXISTS sessions (id BLOB PRIMARY KEY, ends REAL NOT NULL) "
+            "WITHOUT ROWID",
+        ).run
+
+    def begin(self, belonging: str = "") -> str:
+        """A new session; its id. It is open only for whoever names the same `belonging`."""
+        session, now = secrets.token_urlsafe(32), self._clock()
+        self._run("DELETE FROM sessions WHERE ends <= ?", now)
+        self._run(
+            "INSERT INTO sessions VALUES (?, ?)", _digest(session, belonging), now + SESSION_SECONDS
+        )
+        return session
+
+    def holds(self, session: str, belonging: str = "") -> bool:
+        """Whether the session is open; it then stays so for longer."""
+        known, now = _digest(session, belonging), self._clock()
+        found = self._run("SELECT ends FROM sessions WHERE id = ? AND ends > ?", known, now)
+        later = now + SESSION_SECONDS
+        if found and found[0][0] < later - _RENEWED:
+            self._run("UPDATE sessions SET ends = ? WHERE id = ?", later, known)
+        return bool(found)
+
+    def end(self, session: str, belonging: str = "") -> None:
+        """Nobody is let in by this session any more."""
+        self._run("DELETE FROM sessions WHERE id = ?", _digest(session, belonging))
+
+
+def _digest(session: str, belonging: str) -> bytes:
+    # An id has no line end, so no two pairs are one text.
+    whole = f"{session}\n{belonging}" if belonging else session
+    return sha256(whole.encode("utf-8", "surrogatepass")).digest()
 
 
 class _Cookies(SecureCookieSessionInterface):
@@ -76,7 +134,8 @@ class Door:
     """Compares tokens, and lets a login link through once.
 
     Raises:
-        SettingsError: the people or the sessions cannot be read.
+        CheckedFileError: the people cannot be read.
+        SettingsError: the sessions cannot be read.
     """
 
     def __init__(self, settings: DashboardSettings, clock: Callable[[], float]) -> None:
@@ -86,7 +145,7 @@ class Door:
         """Whether a login link can still open it."""
         self.people = PeopleFile(settings.kept(PEOPLE))
         if self.people.mistakes:
-            raise SettingsError([str(self.people.mistakes)])
+            raise self.people.mistakes
         self.sessions = Sessions(settings.kept(SESSIONS), clock)
         self.guesses = Guesses(settings.trusted_proxies)
         self.proxy = ProxyHeaders(settings)
@@ -111,10 +170,11 @@ class Door:
 
 
 def guard(app: Flask, settings: DashboardSettings, clock: Callable[[], float]) -> None:
-    """Ask everybody for a token, a session or a proxy's word, but where `roles.py` says otherwise.
+    """Ask everybody for a token, a session or a proxy's word, but where `ROOMS` says otherwise.
 
     Raises:
-        SettingsError: the people or the sessions cannot be read.
+        CheckedFileError: the people cannot be read.
+        SettingsError: the sessions cannot be read.
     """
     own = settings.dashboard_token.encode()
     app.secret_key = hmac.digest(own, b"deniable dashboard session", "sha256")
@@ -148,16 +208,11 @@ def remember(person: Person) -> None:
 
 def signed_in() -> Person | None:
     """The person whose session the cookie names, if it is open."""
-    if "signed_in" not in g:
-        session, name = cookie.get(SESSION), cookie.get(_PERSON, "")
-        person = door().people.value.get(name) if name else Person("", Role.OPERATOR)
-        if person and not (
-            isinstance(session, str) and door().sessions.holds(session, _belonging(person))
-        ):
-            person = None
-        g.signed_in = person
-    found: Person | None = g.signed_in
-    return found
+    session, name = cookie.get(SESSION), cookie.get(_PERSON, "")
+    person = door().people.value.get(name) if name else Person("", Role.OPERATOR)
+    if person is None or not isinstance(session, str):
+        return None
+    return person if door().sessions.holds(session, _belonging(person)) else None
 
 
 def _belonging(person: Person) -> str:
@@ -166,7 +221,7 @@ def _belonging(person: Person) -> str:
 
 
 def _check() -> ResponseReturnValue | None:
-    if request.method not in _SAFE and sent_here() is False:
+    if request.method not in SAFE and sent_here() is False:
         raise Forbidden(_FOREIGN)
     if opened_link() is not None:
         # It has been let in for this view, or a file of it, alone (`sharing/opening.py`).
@@ -194,19 +249,9 @@ def _check() -> ResponseReturnValue | None:
 def _by_proxy() -> Person | None:
     """The person whom a proxy names in this request."""
     person = door().proxy.person(request, door().people.value)
-    if person is None:
-        return None
-    if request.method not in _SAFE and not sent_here():
+    if person and request.method not in SAFE and not sent_here():
         # The proxy's own cookie may come along with the form of any site, so silence is not enough.
         raise Forbidden(_FOREIGN)
-    if cookie.get(_PERSON, person.name) != person.name or SESSION in cookie:
-        # Lists that another person has sent from this browser are not this person's.
-        cookie.clear()
-    if not for_people():
-        return person
-    if cookie.get(_PERSON) != person.name:
-        cookie.permanent = True
-        cookie[_PERSON] = person.name
     return person
 
 

@@ -1,4 +1,5 @@
-"""The file of people: who may sign in, with which role, and the hash of each one's token.
+"""The file of people: who may sign in, with which role, and the hash of each one's token; and what
+each role may do.
 
 A token is 256 random bits, so no search finds it from its hash, however fast the hash is. The
 hash is HMAC-SHA256 under a random salt of each person, so that equal tokens cannot be recognized.
@@ -12,12 +13,12 @@ import secrets
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 from deniable.protocol.errors import Problem
 from deniable_collector.operation.events import tell
-from deniable_estimator.dashboard.access.roles import ROLES, Role, role_of
 from deniable_estimator.files import CheckedFileError, LastGood, TomlChecker, read_text
 
 SCHEMA = 1
@@ -31,6 +32,59 @@ _HASH = re.compile(r"hmac-sha256:([0-9a-f]{32}):([0-9a-f]{64})")
 _ENTRY = re.compile("[0-9a-f]{16}")
 _KEYS = ("role", "token", "entry")
 _MARKS = " .@_+'-"
+
+
+class Role(IntEnum):
+    """A role may do whatever the roles before it may."""
+
+    READER = 1
+    ANALYST = 2
+    OPERATOR = 3
+
+    @property
+    def word(self) -> str:
+        """As files, headers and commands write it."""
+        return self.name.lower()
+
+
+ROLES = tuple(each.word for each in Role)
+"""The roles, as files, headers and commands write them."""
+
+ROOMS: dict[str, Role | None] = {
+    # Before anybody has signed in.
+    **dict.fromkeys(("static", "healthz", "access", "api.openapi"), None),
+    # What a link opens is let in before this table (`sharing/opening.py`); all else is this page.
+    "nothing_shared": None,
+    **dict.fromkeys(("pages", "pictures", "segments", "discovering", "boards"), Role.READER),
+    **dict.fromkeys(("released", "embedding"), Role.READER),
+    # Some of its addresses ask for more (`api/__init__.py`).
+    "api": Role.READER,
+    # To share a view takes an analyst, and so do links. Operators revoke those of others too.
+    **dict.fromkeys(("comparing", "planner", "sharing"), Role.ANALYST),
+}
+"""The least role for the routes of each blueprint, or for one endpoint; None opens to everybody. A
+room that is missing here opens to operators only."""
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing."""
+
+
+def needed_role(method: str, endpoint: str | None) -> Role | None:
+    """The least role that a request needs, an analyst's to send something; None if it needs nobody
+    to have signed in.
+
+    Addresses that do not exist need a reader, so that a stranger cannot tell them from others.
+    """
+    if endpoint is None:
+        return Role.READER
+    room = endpoint if endpoint in ROOMS else endpoint.partition(".")[0]
+    needed = ROOMS.get(room, Role.OPERATOR)
+    return needed if needed is None or method in SAFE else max(needed, Role.ANALYST)
+
+
+def role_of(word: object) -> Role | None:
+    """The role that is written like this; None if there is none."""
+    return Role[word.upper()] if isinstance(word, str) and word in ROLES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +204,7 @@ def find_person(people: Iterable[Person], token: str) -> Person | None:
 class PeopleFile(LastGood[Mapping[str, Person]]):
     """The people of a file, by name, read anew when it changes. "" is no file, and holds nobody.
 
-    A file that is not there holds nobody: to delete it is to let nobody in. `on_read` is not told
-    then: it may be away for a moment.
+    A file that is not there holds nobody: to delete it is to let nobody in.
     """
 
     def __init__(self, path: str) -> None:

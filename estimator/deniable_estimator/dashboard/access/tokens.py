@@ -87,11 +87,11 @@ def find_token(tokens: Sequence[ApiToken], token: str) -> ApiToken | None:
 
 def token_lines(token: ApiToken) -> str:
     """The token as it stands in the file."""
-    lines = ["[[tokens]]", f'name = "{token.name}"', f'sha256 = "{token.sha256}"']
-    lists = {"scopes": sorted(token.scopes), "metrics": token.metrics, "tags": token.tags}
-    lines += [f"{key} = [{_quoted(texts)}]" for key, texts in lists.items() if texts]
-    lines += ["settled = true"] if token.settled else []
-    return "\n".join(lines) + "\n"
+    import tomlkit
+
+    given = {each.name: getattr(token, each.name) for each in fields(token)}
+    given["scopes"] = sorted(token.scopes)
+    return tomlkit.dumps({"tokens": [{key: each for key, each in given.items() if each}]})
 
 
 def parse_tokens(text: str, source: str = "DENIABLE_API_TOKENS") -> tuple[ApiToken, ...]:
@@ -148,7 +148,3 @@ def _texts(checker: TomlChecker, path: Sequence[str], found: Any) -> tuple[str, 
         # It would read as "none", and an absent one means "all".
         checker.report(path, "is empty: name some, or leave the key out")
     return tuple(found)
-
-
-def _quoted(texts: Sequence[str]) -> str:
-    return ", ".join(f'"{each}"' for each in texts)

@@ -20,8 +20,7 @@ from flask import Request
 
 from deniable_collector.operation.events import tell
 from deniable_collector.serving.admission import NetworkRate, client_address
-from deniable_estimator.dashboard.access.people import Person, check_name
-from deniable_estimator.dashboard.access.roles import role_of
+from deniable_estimator.dashboard.access.people import Person, check_name, role_of
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.dashboard.settings import UNIX, DashboardSettings
 from deniable_estimator.messages import message

@@ -12,8 +12,7 @@ from functools import lru_cache
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import NotFound
 
-from deniable_estimator.dashboard.access.caller import require, token_shown
-from deniable_estimator.dashboard.access.roles import Role, grant
+from deniable_estimator.dashboard.access.caller import require, require_role, token_shown
 from deniable_estimator.dashboard.api import designs, estimates, metrics, records
 from deniable_estimator.dashboard.api.description import ENDPOINTS, Endpoint, describe
 from deniable_estimator.dashboard.api.parameters import asked_reading, read_parameters
@@ -28,6 +27,7 @@ api = Blueprint("api", __name__, url_prefix="/api/v1")
 
 def _add(endpoint: Endpoint) -> None:
     def respond(**named: str) -> Response:
+        require_role(endpoint.role)
         require(endpoint.scope)
         asked = read_parameters(endpoint.takes, request.args)
         form = form_of(asked["format"], asked["raw"], *endpoint.forms)
@@ -37,10 +37,7 @@ def _add(endpoint: Endpoint) -> None:
         require(endpoint.scope, metric)
         return endpoint.respond(asked, form, asked_reading(metric, asked))
 
-    grant(endpoint.role, f"GET api.{endpoint.name}")
-    if endpoint.sends:
-        # To POST is to send a list of strings.
-        grant(Role.ANALYST, f"POST api.{endpoint.name}")
+    # To POST is to send a list of strings.
     methods = ["GET", "POST"] if endpoint.sends else ["GET"]
     api.add_url_rule(endpoint.path, endpoint.name, respond, methods=methods)
 

@@ -16,7 +16,7 @@ import msgspec
 from flask import Response
 
 from deniable_estimator import kinds
-from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.access.people import Role
 from deniable_estimator.dashboard.api.parameters import COMMON, Parameter
 from deniable_estimator.dashboard.api.representations import Form
 from deniable_estimator.inputs import REQUIRED

@@ -9,7 +9,7 @@ from werkzeug.exceptions import NotFound
 from deniable import Metric
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.access.caller import require_all
-from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.access.people import Role
 from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import METRICS, NAMED, endpoint
 from deniable_estimator.dashboard.api.representations import Form, respond

@@ -12,7 +12,7 @@ from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.segments import not_segmented
-from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.access.people import Role
 from deniable_estimator.dashboard.alarms import history_of
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.api import parameters as takes

@@ -22,7 +22,7 @@ from deniable.protocol.types.retention import Retention
 from deniable.protocol.value_list import value_texts
 from deniable_estimator.asking.query import segments_in
 from deniable_estimator.dashboard.access.caller import require_role
-from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.access.people import Role
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.filters import STATE_NAMES

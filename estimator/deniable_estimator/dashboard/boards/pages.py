@@ -19,7 +19,7 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.alarm import Alarm
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.access.caller import has_role
-from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.access.people import Role
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.boards.definition import Board, BoardChart, BoardFolder

@@ -1,14 +1,15 @@
 """The links that were made: one small SQLite file, which all processes of a dashboard share.
 
 It holds a digest of each link's secret, so whoever reads the file cannot open a link. A link that
-is revoked is deleted: every process asks the file with each request, so it ends at once.
+is revoked is deleted: every process asks the file with each request, so it ends at once. A link
+also ends with its maker's entry in the file of people, whether or not a dashboard ran meanwhile.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
 from hashlib import sha256
 from typing import Any
@@ -26,7 +27,6 @@ NOTE_LENGTH = 200
 KEPT_DAYS = 30
 """Days for which a link that has ended is still listed."""
 
-_COLUMNS = "id, path, query, maker, entry, note, made, until, unfinished"
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS links (digest BLOB NOT NULL UNIQUE, id TEXT NOT NULL UNIQUE, "
     "path TEXT NOT NULL, query TEXT NOT NULL, maker TEXT NOT NULL, entry TEXT, "
@@ -42,21 +42,21 @@ class LinksError(DeniableError):
 class SharedLink:
     """A link as it is kept, but for its secret."""
 
-    id: str
-    """Names the link in lists; it opens nothing."""
     path: str
-    query: str
-    """The view: the path and the query of its page."""
-    maker: str
-    """The name of the person who has made it; "" for the dashboard's own token."""
-    entry: str | None
-    """That person's entry in the file of people; None for whoever is not in it."""
-    note: str
     made: date
     until: date
     """The last day (UTC) on which it opens."""
-    unfinished: bool
+    query: str = ""
+    """The view: the path and the query of its page."""
+    maker: str = ""
+    """The name of the person who has made it; "" for the dashboard's own token."""
+    entry: str | None = None
+    """That person's entry in the file of people; None for whoever is not in it."""
+    note: str = ""
+    unfinished: bool = False
     """Whether it also shows windows that have not ended."""
+    id: str = ""
+    """Names the link in lists; it opens nothing."""
     secret: str = field(default="", repr=False, compare=False)
     """What opens it, of one that was just made or found by it."""
 
@@ -71,34 +71,29 @@ class SharedLink:
         return f"{self.path}?{self.query}" if self.query else self.path
 
 
-class SharedLinks:
-    """The links in a file, or for "" in the memory of this process."""
+_COLUMNS = tuple(each.name for each in fields(SharedLink) if each.name != "secret")
+_LISTED = ", ".join(_COLUMNS)
 
-    def __init__(self, path: str) -> None:
+
+class SharedLinks:
+    """The links in a file, or for "" in the memory of this process. Those whose maker is `gone`
+    open no more, and are not listed."""
+
+    def __init__(self, path: str, gone: Callable[[SharedLink], bool] = lambda link: False) -> None:
+        self._gone = gone
         self.lasting = bool(path)
         """Whether they outlive the dashboard's process."""
         # What is deleted is overwritten: a note or a view that was revoked is gone.
         self._run = SmallDatabase(path, "PRAGMA secure_delete = ON", _TABLE).run
 
-    def make(
-        self,
-        path: str,
-        query: str,
-        *,
-        maker: str,
-        entry: str | None = None,
-        note: str,
-        today: date,
-        days: int,
-        unfinished: bool,
-    ) -> SharedLink:
-        """Keep a new link that opens today and for so many days more.
+    def make(self, link: SharedLink) -> SharedLink:
+        """Keep a new link; with its secret.
 
         Raises:
             LinksError: there are too many already.
         """
-        self._run("DELETE FROM links WHERE until < ?", str(today - timedelta(days=KEPT_DAYS)))
-        if len(self.listed(maker)) >= MOST_OF_ONE:
+        self._run("DELETE FROM links WHERE until < ?", str(link.made - timedelta(days=KEPT_DAYS)))
+        if len(self.listed(link.maker)) >= MOST_OF_ONE:
             raise LinksError(
                 message(
                     "You have {most} links, which is the most. Revoke some of them first.",
@@ -106,33 +101,32 @@ class SharedLinks:
                 )
             )
         # 256 random bits open it; 48 tell it from others, and a second link cannot take them.
-        secret, known = secrets.token_urlsafe(32), secrets.token_hex(6)
-        until = today + timedelta(days=days)
+        link = replace(link, secret=secrets.token_urlsafe(32), id=secrets.token_hex(6))
+        values = [getattr(link, name) for name in _COLUMNS]
         self._run(
-            f"INSERT INTO links (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *(_digest(secret), known, path, query, maker, entry, note),
-            *(str(today), str(until), int(unfinished)),
+            f"INSERT INTO links (digest, {_LISTED}) VALUES (?{', ?' * len(values)})",
+            _digest(link.secret),
+            *(str(each) if isinstance(each, date) else each for each in values),
         )
-        return SharedLink(
-            *(known, path, query, maker, entry, note, today, until, unfinished), secret=secret
-        )
+        return link
 
     def find(self, secret: str, today: date) -> SharedLink | None:
         """The link with this secret, if it opens today. Links that have ended, were revoked or
         never were are found alike: not at all."""
         found = self._run(
-            f"SELECT {_COLUMNS} FROM links WHERE digest = ? AND until >= ?",
+            f"SELECT {_LISTED} FROM links WHERE digest = ? AND until >= ?",
             *(_digest(secret), str(today)),
         )
-        return replace(_link(found[0]), secret=secret) if found else None
+        links = self._open(found)
+        return replace(links[0], secret=secret) if links else None
 
     def listed(self, maker: str | None = None) -> list[SharedLink]:
         """All links, or those of one person, the newest first."""
         where, values = ("", ()) if maker is None else (" WHERE maker = ?", (maker,))
         found = self._run(
-            f"SELECT {_COLUMNS} FROM links{where} ORDER BY made DESC, rowid DESC", *values
+            f"SELECT {_LISTED} FROM links{where} ORDER BY made DESC, rowid DESC", *values
         )
-        return [_link(row) for row in found]
+        return self._open(found)
 
     def revoke(self, known: str, maker: str | None = None) -> SharedLink | None:
         """Delete the link with this id, if it is of that person; None if there is none."""
@@ -142,21 +136,12 @@ class SharedLinks:
         self._run("DELETE FROM links WHERE id = ?", known)
         return mine[0]
 
-    def end_of_gone(self, entries: Mapping[str, str | None]) -> int:
-        """Delete the links of people whose entry is not among these any more, by name; how many
-        there were. Links of whoever was not in the file of people stay."""
-        gone = [
-            each.id
-            for each in self.listed()
-            if each.entry is not None and entries.get(each.maker) != each.entry
-        ]
-        for known in gone:
-            self._run("DELETE FROM links WHERE id = ?", known)
-        return len(gone)
+    def _open(self, rows: list[tuple[Any, ...]]) -> list[SharedLink]:
+        return [link for link in map(_link, rows) if not self._gone(link)]
 
 
 def _link(row: tuple[Any, ...]) -> SharedLink:
-    found: dict[str, Any] = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    found: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
     ends = {key: date.fromisoformat(found[key]) for key in ("made", "until")}
     return SharedLink(**{**found, **ends, "unfinished": bool(found["unfinished"])})
 

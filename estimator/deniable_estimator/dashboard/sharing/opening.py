@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
@@ -22,15 +23,14 @@ from werkzeug.routing import RequestRedirect
 
 from deniable import DeniableError
 from deniable.protocol.types.discovery import Discovery
-from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.caller import OPENED, opened_link
-from deniable_estimator.dashboard.access.people import Person
+from deniable_estimator.dashboard.access.people import PeopleFile
 from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.comparison_page import requested_periods
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
 from deniable_estimator.dashboard.pictures import let_in_frames
 from deniable_estimator.dashboard.ranges import RangeError, check_names
-from deniable_estimator.dashboard.release_pages import release_named
+from deniable_estimator.dashboard.release_pages import named_release
 from deniable_estimator.dashboard.segments_page import requested_segments
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.dashboard.source import current_source, declared_metric
@@ -49,7 +49,7 @@ _KEPT = ("HTTP_HOST", "HTTP_ACCEPT", "HTTP_ACCEPT_LANGUAGE", "HTTP_ACCEPT_ENCODI
          "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST")  # fmt: skip
 """Headers that go on to the view."""
 
-_OF_RELEASES = ("released.release_page", "released.newest", "embedding.embedded")
+_OF_RELEASES = ("released.release_page", "released.newest_page", "embedding.embedded")
 """What shows released numbers alone where links show no others."""
 
 _SEVERAL = frozenset({"value", "where", "over"})
@@ -86,26 +86,25 @@ def _check_metric(name: str, arguments: MultiDict[str, str]) -> None:
     read_view(arguments, metric, current_source())
 
 
-def _check_board(name: str, arguments: MultiDict[str, str]) -> None:
+def _check_board(name: str) -> None:
     if name not in current_boards().names:
         raise NotFound
-    check_names(arguments, ())
     if current_boards().get(name)[0] is None:
         raise ViewError(message("This board cannot be shown: its file has mistakes."))
 
 
-def _check_release(name: str, arguments: MultiDict[str, str]) -> None:
-    check_names(arguments, ())
-    if release_named(name) is None:
-        raise NotFound
-
-
-def _check_newest(name: str, arguments: MultiDict[str, str]) -> None:
-    check_names(arguments, ())
-    declared_metric(name)
-
-
 _Check: TypeAlias = Callable[[str, MultiDict[str, str]], object]
+
+
+def _plain(look_up: Callable[[str], object]) -> _Check:
+    """The check of a view without parameters, which only has to be there."""
+
+    def check(name: str, arguments: MultiDict[str, str]) -> None:
+        check_names(arguments, ())
+        look_up(name)
+
+    return check
+
 
 _METRIC_FILES = (
     *("pages.metric_file", "pages.trend_file"),
@@ -122,11 +121,11 @@ VIEWS: Mapping[str, tuple[_Check, Sequence[str]]] = {
         lambda name, arguments: requested_segments(declared_metric(name), arguments),
         ("segments.segments_file", "segments.segments_picture"),
     ),
-    "released.release_page": (_check_release, ("released.release_file",)),
-    "released.newest": (_check_newest, ("released.newest_file",)),
+    "released.release_page": (_plain(named_release), ("released.release_file",)),
+    "released.newest_page": (_plain(declared_metric), ("released.newest_file",)),
     "embedding.embedded": (_check_metric, ()),
-    "boards.board_page": (_check_board, ()),
-    "embedding.embedded_board": (_check_board, ()),
+    "boards.board_page": (_plain(_check_board), ()),
+    "embedding.embedded_board": (_plain(_check_board), ()),
 }
 """What can be shared, by endpoint: what checks its parameters, and its files and pictures. A link
 opens the page and these files of the same name."""
@@ -177,11 +176,15 @@ def _opened(app: Flask, links: SharedLinks, environ: dict[str, Any]) -> dict[str
     view = _shown(app, link)
     if view is None:
         return None
-    asked_for = view_at(app, f"/{rest}") if slash else view
-    if asked_for is None or (slash and not _belongs(asked_for, view)):
-        return None
-    asked = parse_qs(environ.get("QUERY_STRING", "")).get(PARAMETER, []) if not slash else []
-    language = urlencode([(PARAMETER, each) for each in asked[:1]])
+    page, language = view.path, ""
+    if slash:
+        part = view_at(app, f"/{rest}")
+        # Only a file or picture of the view.
+        if not (part and part.endpoint in VIEWS[view.endpoint][1] and part.name == view.name):
+            return None
+        page = part.path
+    elif asked := parse_qs(environ.get("QUERY_STRING", "")).get(PARAMETER):
+        language = urlencode({PARAMETER: asked[0]})
     kept = {
         name: value
         for name, value in environ.items()
@@ -191,7 +194,7 @@ def _opened(app: Flask, links: SharedLinks, environ: dict[str, Any]) -> dict[str
     return {
         **kept,
         **({"HTTP_COOKIE": f"{COOKIE}={chosen}"} if chosen in LANGUAGES else {}),
-        "PATH_INFO": asked_for.path.encode().decode("latin-1"),
+        "PATH_INFO": page.encode().decode("latin-1"),
         "QUERY_STRING": "&".join(each for each in (view.query, language) if each),
         OPENED: link,
     }
@@ -212,25 +215,20 @@ def _shown(app: Flask, link: SharedLink) -> SharedView | None:
     return view._replace(query=link.query)
 
 
-def open_links(app: Flask, links: SharedLinks) -> None:
-    """Open these links at this application: turn the request of a link into that of its view,
-    before anything else looks at it. The links of people who leave the file of people end, also if
-    they left while no dashboard ran."""
-    people, answer = app.extensions["deniable_door"].people, app.wsgi_app
+def open_links(app: Flask, path: str) -> None:
+    """Open the links in a file at this application: turn the request of a link into that of its
+    view, before anything else looks at it."""
+    answer = app.wsgi_app
+    links = SharedLinks(path, partial(has_left, app.extensions["deniable_door"].people))
 
     def opened(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         if environ.get("PATH_INFO", "").startswith(_PREFIX):
             try:
-                # Reads the file again if it has changed, which ends the links of whoever has left.
-                _ = people.value
                 environ = _opened(app, links, environ) or environ
             except sqlite3.Error:
                 environ[_TROUBLE] = True
         return answer(environ, start)
 
-    people.on_read = lambda found: _end_links_of_gone(links, found)
-    if people.exists:
-        people.on_read(people.value)
     app.extensions["deniable_links"] = links
     # It runs before what was registered earlier, such as what compresses the page.
     app.after_request(_close)
@@ -239,16 +237,13 @@ def open_links(app: Flask, links: SharedLinks) -> None:
     app.wsgi_app = opened  # type: ignore[method-assign, assignment]
 
 
-def _end_links_of_gone(links: SharedLinks, people: Mapping[str, Person]) -> None:
-    try:
-        count = links.end_of_gone({name: each.entry for name, each in people.items()})
-    except sqlite3.Error as error:
-        told = f"the links of people who were removed could not be revoked: {error}"
-        tell("error", "links-not-revoked", f"{told}. Revoke them on the page of links")
-        return
-    if count:
-        tell("info", "links-revoked", "the links of people who were removed are revoked",
-             links=count)  # fmt: skip
+def has_left(people: PeopleFile, link: SharedLink) -> bool:
+    """Whether the maker of a link was in the file of people and is not any more, or is listed anew.
+    A file that is not there may be away for a moment."""
+    if link.entry is None or not people.exists:
+        return False
+    maker = people.value.get(link.maker)
+    return maker is None or maker.entry != link.entry
 
 
 def _address(endpoint: str, **values: Any) -> str:
@@ -262,11 +257,6 @@ def _address(endpoint: str, **values: Any) -> str:
         return "#"
     # The link has its view's parameters.
     return opened.opened_at + url_for(endpoint, name=values["name"], form=values["form"])
-
-
-def _belongs(asked_for: SharedView, view: SharedView) -> bool:
-    """Whether this is a file or picture of the view."""
-    return asked_for.endpoint in VIEWS[view.endpoint][1] and asked_for.name == view.name
 
 
 def _nothing(rest: str) -> ResponseReturnValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, timedelta
 from typing import Literal
 
 from flask import Blueprint, current_app, g, redirect, render_template, request, url_for
@@ -14,11 +14,12 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 from deniable.protocol import windows
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.caller import allows, asked_for, caller
-from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.access.people import Role
 from deniable_estimator.dashboard.pictures import frames_lack
 from deniable_estimator.dashboard.sharing.links import (
     NOTE_LENGTH,
     LinksError,
+    SharedLink,
     SharedLinks,
 )
 from deniable_estimator.dashboard.sharing.opening import (
@@ -88,17 +89,10 @@ def make() -> ResponseReturnValue:
     path = view.path
     if sent.get("part") == "chart" and view.endpoint in _ALONE:
         path = url_for(_ALONE[view.endpoint], name=view.name)
+    today, unfinished = current_source().today, sent.get("unfinished") == "1"
+    about = view.query, person.name, person.entry, note, unfinished
     try:
-        link = _links().make(
-            path,
-            view.query,
-            maker=person.name,
-            entry=person.entry,
-            note=note,
-            today=current_source().today,
-            days=int(days),
-            unfinished=sent.get("unfinished") == "1",
-        )
+        link = _links().make(SharedLink(path, today, today + timedelta(int(days)), *about))
     except LinksError as error:
         return _page(view, str(error), status=409)
     public = settings_in_force().public_url or request.host_url.rstrip("/")
@@ -175,7 +169,7 @@ def _opens_instead(view: SharedView | None) -> Literal["release", "newest", "not
         return None
     if view.endpoint == "released.release_page":
         return "release"
-    if view.endpoint == "released.newest":
+    if view.endpoint == "released.newest_page":
         return "newest"
     if not settings_in_force().share_releases:
         return None

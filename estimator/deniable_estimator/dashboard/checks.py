@@ -1,14 +1,60 @@
-"""The dashboard's part of `deniable doctor --operator`: its settings and its token."""
+"""The dashboard's part of `deniable lint`, the files that an operator writes for it; and of
+`deniable doctor --operator`, its settings, its token and the file of annotations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
+from deniable import Registry
+from deniable.protocol.errors import MistakesError, Problem
 from deniable.tools.doctor import CheckResult
 from deniable_collector.settings import Settings, SettingsError
-from deniable_estimator.annotations import load_annotations
+from deniable_estimator.annotations import load_annotations, warnings_of
+from deniable_estimator.dashboard.access.people import load_people
+from deniable_estimator.dashboard.boards.definition import MOST_BOARDS, BoardFolder, load_board
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.files import ANNOTATIONS, CheckedFileError, file_in_folder
+from deniable_estimator.files import ANNOTATIONS, PEOPLE, CheckedFileError, file_in_folder
+
+
+def check_files(
+    registry: Registry, environ: Mapping[str, str]
+) -> Iterator[tuple[str, Sequence[Problem]]]:
+    """Each file that there is, and what is wrong with it: annotations, boards, people."""
+    annotations, people = (file_in_folder(name, environ) for name in (ANNOTATIONS, PEOPLE))
+    if annotations.exists():
+        wrong = _problems(load_annotations, annotations)
+        told = wrong or warnings_of(load_annotations(annotations), registry.metrics)
+        yield str(annotations), told
+    if path := environ.get("DENIABLE_BOARDS"):
+        yield from _boards(Path(path), registry)
+    if people.exists():
+        yield str(people), _problems(load_people, people)
+
+
+def _problems(read: Callable[..., object], *given: object) -> Sequence[Problem]:
+    """What is wrong with a file for its reader."""
+    try:
+        read(*given)
+    except MistakesError as error:
+        return error.problems
+    return ()
+
+
+def _boards(folder: Path, registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:
+    if not folder.is_dir():
+        yield str(folder), [Problem(None, "", "is no folder: DENIABLE_BOARDS names one")]
+        return
+    kept = BoardFolder(folder, registry)
+    for name in kept.refused:
+        told = (
+            "is no board: a name has up to 64 of a-z, 0-9, _ and -, and a folder up to "
+            f"{MOST_BOARDS} boards"
+        )
+        yield str(folder / name), [Problem(None, "", told)]
+    for name in kept.names:
+        path = folder / f"{name}.toml"
+        yield str(path), _problems(load_board, path, registry)
 
 
 def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
@@ -18,13 +64,8 @@ def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     except SettingsError as error:
         for each in error.problems:
             if each not in _collectors(environ):  # the collector's check has said them
-                yield CheckResult(
-                    "dashboard",
-                    "setting",
-                    "error",
-                    each,
-                    "docs/reference/settings.md lists every setting",
-                )
+                advice = "docs/reference/settings.md lists every setting"
+                yield CheckResult("dashboard", "setting", "error", each, advice)
         return
     if not settings.dashboard_token:
         yield CheckResult(
