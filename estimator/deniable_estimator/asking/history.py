@@ -25,7 +25,7 @@ that a page with many windows raises a false alarm as seldom as one with a singl
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -43,7 +43,7 @@ from deniable_estimator.analyses.anomalies import (
 )
 from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.asking.fetch import Question, Selection, select
-from deniable_estimator.asking.query import Days, Query, find_metric
+from deniable_estimator.asking.query import Query, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part, unfinished
@@ -226,33 +226,25 @@ def history_in(
         MetricError: the registry declares no such metric.
         StoreUnavailable: the store cannot answer now.
     """
-    metric, days = find_metric(registry, query.metric), query.days
-    reach = days.reaching_back(LONGEST_HISTORY, metric.window)
-    chosen = select(reader, registry, replace(query, days=reach)).apart()
-    looks = [*looks_in(chosen, chosen.labels)]
-    # Nobody has asked for those before the range, so it lacks none of them.
-    for name, labels in [*reader.left_out.items()]:
-        if asked := set(filter(days.touches, labels)):
-            reader.left_out[name] = asked
-        else:
-            del reader.left_out[name]
-    return inspect_days(chosen, looks, days, alarm_level, whole, now)
+    window = find_metric(registry, query.metric).window
+    reach = query.days.reaching_back(LONGEST_HISTORY, window)
+    chosen = select(reader, registry, query, reach).apart()
+    return inspect_asked(chosen, [*looks_in(chosen, chosen.labels)], alarm_level, whole, now)
 
 
-def inspect_days(
+def inspect_asked(
     chosen: Selection,
     looks: Sequence[Look],
-    days: Days,
     alarm_level: float,
     whole: Iterable[Figure],
     now: float,
 ) -> History:
-    """The windows of these days, of a selection that begins before them: see `inspect`."""
+    """The windows that are asked for, of a selection that begins before them: see `inspect`."""
     return inspect(
         chosen.metric.name,
         looks,
         alarm_level,
-        shown={label for label in chosen.labels if days.touches(label)},
+        shown=set(filter(chosen.query.days.holds, chosen.labels)),
         whole=whole,
         unfinished=unfinished(chosen.labels, now),
     )

@@ -13,7 +13,7 @@ from deniable_estimator.asking.history import (
     LONGEST_HISTORY,
     History,
     Look,
-    inspect_days,
+    inspect_asked,
     looks_in,
 )
 from deniable_estimator.asking.query import Days
@@ -42,17 +42,15 @@ def history_of(reading: PageReading, estimate: Answer | None = None) -> History:
 
     Strings are not decoded for it.
     """
-    source, metric, days = reading.source, reading.metric, reading.days
+    source, metric = reading.source, reading.metric
     check_listed(metric)
-    reach = days.reaching_back(LONGEST_HISTORY, metric.window)
-    selection = reading.over(reach).asking(None).select().apart()
+    reach = reading.days.reaching_back(LONGEST_HISTORY, metric.window)
+    selection = reading.asking(None).select(reach).apart()
     now, whole = source.clock(), estimate.verdict.figures if estimate else ()
-    asked = reading.strings, estimate is None, days, source.alarm_level
+    asked = reading.strings, estimate is None, reading.days, source.alarm_level
     return source.results.get(
         digest("history", source.version_of(selection), *asked),
-        lambda: inspect_days(
-            selection, _looks(source, selection), days, source.alarm_level, whole, now
-        ),
+        lambda: inspect_asked(selection, _looks(source, selection), source.alarm_level, whole, now),
     )
 
 
