@@ -1,4 +1,5 @@
-"""Which windows of a metric look dishonest, or have more reports than those before them.
+"""Judges which windows of a metric look dishonest, or have more reports than those before them, and
+says so: for pages and commands, the overview, `deniable watch` and the digest.
 
 Each window has the figures of its own tally (`deniable_estimator.analyses.anomalies`), and one that
 compares it with up to 28 windows before it: *reports*, whether there are more of them. With y the
@@ -24,9 +25,10 @@ that a page with many windows raises a false alarm as seldom as one with a singl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -47,6 +49,8 @@ from deniable_estimator.asking.query import Query, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part, unfinished
+from deniable_estimator.kinds.formats import window
+from deniable_estimator.messages import listed, message
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import student_tails
 
@@ -55,6 +59,9 @@ LEAST_HISTORY = 7
 
 LONGEST_HISTORY = 28
 """How many earlier windows are used; older ones say little about the present."""
+
+_NAMED = 3
+"""So many windows that raise an alarm are named; the others are counted."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -174,7 +181,16 @@ class Window:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
+class Strange(NamedTuple):
+    """A window that raises an alarm, or all of them together."""
+
+    when: str
+    reasons: tuple[Figure, ...]
+    label: str | None = None
+    """None of all together."""
+
+
+@dataclass(frozen=True)
 class History:
     """The windows of a metric that are shown and have reports, the oldest first."""
 
@@ -184,10 +200,48 @@ class History:
     whole: Verdict = field(default_factory=Verdict)
     """The figures of the sum of these windows, adjusted with theirs."""
 
+    @cached_property
+    def strange(self) -> tuple[Strange, ...]:
+        """What raises an alarm, the newest window first; it takes the place of all that is said of
+        these windows."""
+        found = [
+            Strange(window(each.label), reasons, each.label)
+            for each in reversed(self.windows)
+            if (reasons := each.verdict.alarms(self.alarm_level))
+        ]
+        if reasons := self.whole.alarms(self.alarm_level):
+            several = len(self.windows) > 1
+            when = message("all windows together") if several else message("this window")
+            found.append(Strange(when, reasons))
+        return tuple(found)
+
+    def new(self, is_new: Callable[[str], bool]) -> History | None:
+        """What is to be told where older windows were told before: these windows without the older
+        ones, if any of them raises an alarm. The sum of all is told where no single window is."""
+        if not self.labels:
+            return self if self.strange else None
+        newer = tuple(each for each in self.windows if is_new(each.label))
+        found = replace(self, windows=newer)
+        return found if found.labels else None
+
     @property
-    def anomalous(self) -> tuple[Window, ...]:
-        """The windows that raise an alarm."""
-        return tuple(each for each in self.windows if each.verdict.alarms(self.alarm_level))
+    def labels(self) -> tuple[str, ...]:
+        """The windows that are to be left out."""
+        return tuple(each.label for each in self.strange if each.label is not None)
+
+    @property
+    def which(self) -> str:
+        """What raises the alarm, in a few words."""
+        names = [window(each) for each in self.labels] or [self.strange[0].when]
+        rest = len(names) - _NAMED
+        if rest > 0:
+            names[_NAMED:] = [message("{more} more", more=rest)]
+        return listed(names)
+
+    @property
+    def text(self) -> str:
+        """What takes the place of a headline."""
+        return message("Anomalous: {which}. Do not rely on these numbers.", which=self.which)
 
     @property
     def checks(self) -> int:
@@ -198,12 +252,11 @@ class History:
     def to_dict(self) -> dict[str, Any]:
         """As JSON can carry it: `metric`, `level`, `anomalous`, and `windows` with `window`, `n`
         and what `Verdict.to_dict` says, which also stands under `whole` for their sum."""
-        whole = self.whole.to_dict(self.alarm_level)
         return {
             "metric": self.metric,
             "level": self.alarm_level,
-            "anomalous": whole["anomalous"] or bool(self.anomalous),
-            "whole": whole,
+            "anomalous": bool(self.strange),
+            "whole": self.whole.to_dict(self.alarm_level),
             "windows": [
                 {"window": each.label, "n": each.n, **each.verdict.to_dict(self.alarm_level)}
                 for each in self.windows
@@ -216,11 +269,11 @@ def history_in(
     registry: Registry,
     query: Query,
     alarm_level: float,
-    whole: Iterable[Figure],
+    whole: Iterable[Figure] | None,
     now: float,
 ) -> History:
-    """The windows of a question, each against those before it, and the figures of their sum
-    (`whole`). Strings are not decoded for it.
+    """The windows of a question, each against those before it, and the figures of their sum: those
+    of its answer (`whole`), if it is known. Strings are not decoded for it.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -229,7 +282,16 @@ def history_in(
     window = find_metric(registry, query.metric).window
     reach = query.days.reaching_back(LONGEST_HISTORY, window)
     chosen = select(reader, registry, query, reach).apart()
+    if whole is None:
+        together = chosen.within(shown_of(chosen)).read()
+        closed = not any(_is_open(part.scheme) for part in together.parts)
+        whole = together.estimate().verdict.figures if closed else ()
     return inspect_asked(chosen, [*looks_in(chosen, chosen.labels)], alarm_level, whole, now)
+
+
+def shown_of(chosen: Selection) -> set[str]:
+    """The windows of a selection that are asked for, and not only compared with."""
+    return set(filter(chosen.query.days.holds, chosen.labels))
 
 
 def inspect_asked(
@@ -244,7 +306,7 @@ def inspect_asked(
         chosen.metric.name,
         looks,
         alarm_level,
-        shown=set(filter(chosen.query.days.holds, chosen.labels)),
+        shown=shown_of(chosen),
         whole=whole,
         unfinished=unfinished(chosen.labels, now),
     )

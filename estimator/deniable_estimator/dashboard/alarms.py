@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.protocol import windows
-from deniable_estimator.asking.alarm import Alarm, alarm_in
 from deniable_estimator.asking.fetch import Selection
 from deniable_estimator.asking.history import (
     LONGEST_HISTORY,
@@ -25,9 +24,10 @@ from deniable_estimator.kinds.formats import window
 from deniable_estimator.messages import listed
 
 
-def alarm_of(reading: PageReading, estimate: Answer | None = None) -> Alarm | None:
-    """The alarm that these days raise; None if they raise none. See `history_of`."""
-    return alarm_in(history_of(reading, estimate))
+def alarm_of(reading: PageReading, estimate: Answer | None = None) -> History | None:
+    """What `history_of` says of these days, if they raise an alarm."""
+    found = history_of(reading, estimate)
+    return found if found.strange else None
 
 
 def left_out(days: Days) -> str | None:

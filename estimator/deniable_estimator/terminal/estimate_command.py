@@ -61,7 +61,6 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     --since, what changed is said first. DENIABLE_FAKES is the fraction of reports that the
     poisoning budget assumes to be fake, 0.01 if it is not set.
     """
-    from deniable_estimator.asking.alarm import alarm_in
     from deniable_estimator.asking.fetch import read
     from deniable_estimator.asking.history import history_in
     from deniable_estimator.terminal.printing import (
@@ -78,9 +77,10 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
         change = call.change(reader, answer)
         if call.form is None:
             asked = reader, call.registry, call.query, alarm_level
-            if alarm := alarm_in(history_in(*asked, answer.verdict.figures, time.time())):
+            found = history_in(*asked, answer.verdict.figures, time.time())
+            if found.strange:
                 click.echo(
-                    f"{alarm.text} `deniable estimate anomalies {call.metric.name}` says why."
+                    f"{found.text} `deniable estimate anomalies {call.metric.name}` says why."
                 )
     more = call.told_since(change)
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
@@ -206,19 +206,16 @@ def anomalies(call: StoreCall) -> None:
     for it. Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise
     one.
     """
-    from deniable_estimator.asking.fetch import read
     from deniable_estimator.asking.history import history_in
     from deniable_estimator.terminal.printing import history_document
 
-    level, metric = alarm_level_in_force(), call.metric
-    is_closed = not metric.needs_candidates and metric.type.name != "discovery"
+    level = alarm_level_in_force()
     with call.reading("Looking at each window") as reader:
-        whole = read(reader, call.registry, call.query).verdict.figures if is_closed else ()
-        found = history_in(reader, call.registry, call.query, level, whole, time.time())
+        found = history_in(reader, call.registry, call.query, level, None, time.time())
     if call.form is None:
         call.check(len(found.windows))
     call.say(len(found.windows), found.to_dict, lambda: history_document(found))
-    if found.anomalous:
+    if found.strange:
         sys.exit(ALARM)
 
 

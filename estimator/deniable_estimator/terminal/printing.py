@@ -88,7 +88,7 @@ def history_document(history: History) -> Document:
         Column("strange", "what is strange", "words"),
     )
     verdict = Note("Nothing here is unlike honest reports.", "good")
-    if history.anomalous:
+    if history.strange:
         verdict = Note(
             "Leave such windows out of what you decide by (--without), and find out why: fakes, a "
             "faulty app, or an event. Do not correct the estimates.",

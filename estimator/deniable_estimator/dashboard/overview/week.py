@@ -15,8 +15,8 @@ from datetime import date, timedelta
 from typing import Literal, TypeAlias
 
 from deniable.protocol import windows
-from deniable_estimator.asking.alarm import Alarm
 from deniable_estimator.asking.comparison import chosen_series, compare
+from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.alarms import alarm_of
@@ -73,7 +73,7 @@ class WeekChange:
 
 
 def week_change(
-    reading: PageReading, answer: Answer, family: int, alarm: Alarm | None
+    reading: PageReading, answer: Answer, family: int, alarm: History | None
 ) -> WeekChange | NoChange:
     """The change of the series that changed most for its noise; of the leading one, if none
     changed.
@@ -171,7 +171,7 @@ def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, .
         return ()
     labels = frozenset(each for each in selection.labels if windows.end(each) <= end)
     selection = selection.within(labels)
-    level = judgement_level(FALSE_ALARMS, family, metric.window)
+    level = judgement_level(FALSE_ALARMS, family, metric.window).span
     known = "judged", *selection.version(), window, level, reading.strings
 
     def work() -> list[MetricFinding]:
@@ -182,8 +182,4 @@ def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, .
     found = source.results.get(digest(*known), work)
     # Of a boolean one half says it all.
     halves = metric.values == ("true", "false")
-    return tuple(
-        each
-        for each in found
-        if each.kind != "anomaly" and not (halves and each.facts.get("series") == "false")
-    )
+    return tuple(each for each in found if not (halves and each.facts.get("series") == "false"))
