@@ -282,11 +282,12 @@ def history_in(
     window = find_metric(registry, query.metric).window
     reach = query.days.reaching_back(LONGEST_HISTORY, window)
     chosen = select(reader, registry, query, reach).apart()
+    looks = [*looks_in(chosen, chosen.labels)]
     if whole is None:
         together = chosen.within(shown_of(chosen)).read()
         closed = not any(_is_open(part.scheme) for part in together.parts)
         whole = together.estimate().verdict.figures if closed else ()
-    return inspect_asked(chosen, [*looks_in(chosen, chosen.labels)], alarm_level, whole, now)
+    return inspect_asked(chosen, looks, alarm_level, whole, now)
 
 
 def shown_of(chosen: Selection) -> set[str]:
@@ -329,14 +330,15 @@ def inspect(
         whole: the figures of the sum of the windows that are shown.
         unfinished: the windows that have not ended, which are not compared.
     """
-    looks = [each for each in looks if each.n]
-    ended = [each for each in looks if each.label not in unfinished]
-    against = {each.label: found for each, found in zip(ended, _against(ended), strict=True)}
-    kept = [
-        (each, (*each.figures, *against.get(each.label, ())))
-        for each in looks
-        if shown is None or each.label in shown
-    ]
+    kept: list[tuple[Look, tuple[Figure, ...]]] = []
+    before: list[int] = []
+    for each in looks:
+        ended = each.label not in unfinished
+        if each.n and (shown is None or each.label in shown):
+            more = _against(each, before[-LONGEST_HISTORY:]) if ended else ()
+            kept.append((each, (*each.figures, *more)))
+        if each.n and ended:
+            before.append(each.n)
     whole = tuple(whole)
     together = Verdict.of([*whole, *(figure for _, found in kept for figure in found)]).figures
     windows, start = [], len(whole)
@@ -347,20 +349,17 @@ def inspect(
     return History(metric, alarm_level, tuple(windows), Verdict(together[: len(whole)]))
 
 
-def _against(looks: Sequence[Look]) -> Iterator[tuple[Figure, ...]]:
-    """Whether each window has more reports than those before it; nothing where these are few."""
-    x = np.log(np.array([each.n for each in looks], np.float64))
+def _against(look: Look, before: Sequence[int]) -> tuple[Figure, ...]:
+    """Whether a window has more reports than those before it; nothing where these are few."""
+    count = len(before)
+    if count < LEAST_HISTORY or look.n < LEAST_REPORTS:
+        return ()
+    x = np.log(np.array([*before, look.n], np.float64))
     # A count of n reports is known to 1 / sqrt(n) of itself, were it drawn by chance.
     noise = np.exp(-x)
-    for place, each in enumerate(looks):
-        past = slice(max(0, place - LONGEST_HISTORY), place)
-        count = len(x[past])
-        if count < LEAST_HISTORY or each.n < LEAST_REPORTS:
-            yield ()
-            continue
-        mean, usual = x[past].mean(), noise[past].mean()
-        spread = max(x[past].var(ddof=1), usual) * (1 + 1 / count)
-        t = float((x[place] - mean) / np.sqrt(spread + max(noise[place] - usual, 0.0)))
-        tail = student_tails(t, count - 1) / 2
-        expected = float(np.exp(mean))
-        yield (Figure("reports", each.scheme, each.n, expected, tail if t > 0 else 1 - tail),)
+    mean, usual = x[:-1].mean(), noise[:-1].mean()
+    spread = max(x[:-1].var(ddof=1), usual) * (1 + 1 / count)
+    t = float((x[-1] - mean) / np.sqrt(spread + max(noise[-1] - usual, 0.0)))
+    tail = student_tails(t, count - 1) / 2
+    expected = float(np.exp(mean))
+    return (Figure("reports", look.scheme, look.n, expected, tail if t > 0 else 1 - tail),)

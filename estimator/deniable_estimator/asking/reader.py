@@ -174,6 +174,8 @@ class Reader:
             StoreUnavailable: the store cannot answer now.
         """
         labels = tuple(dict.fromkeys(labels))
+        if known := self._known(metric, scheme, labels):
+            return _sum_of(metric, scheme, known)
         with telling_longer(metric):
             try:
                 whole = self._store.tally(metric, scheme, labels)
@@ -213,6 +215,11 @@ class Reader:
         """The reports of each combination of segments, shape (combinations,), in each of these
         windows, in the order given; zeros for windows that cannot be read."""
         labels, read = tuple(labels), self._store.segment_reports
+        if known := self._known(metric, scheme, labels):
+            rows = len(self.schemes_of(metric)[scheme].mechanism.rows)
+            counts = [[row.reports for row in tally.rows] for tally in known.values()]
+            sums = np.array(counts, np.int64).reshape(len(known), -1, rows).sum(axis=2)
+            return dict(zip(known, sums, strict=True))
         try:
             found = read(metric, scheme, labels)
         except DamagedBlock:
@@ -274,11 +281,20 @@ class Reader:
         _log.warning("read without sums: %s", error)
         if set(labels).intersection(self.dropped(metric, scheme)):
             raise error
-        own = self._store.own_tallies(metric, scheme, labels).values()
-        rows = tuple(
-            sum(same[1:], same[0]) for same in zip(*(each.rows for each in own), strict=True)
-        )
-        return Tally(metric, scheme, tuple(labels), rows)
+        return _sum_of(metric, scheme, self._store.own_tallies(metric, scheme, labels))
+
+    def _known(self, metric: str, scheme: str, labels: Sequence[str]) -> dict[str, Tally]:
+        """The tallies of these windows, if all were read before; else none."""
+        known = self._tallies.get((metric, scheme), {})
+        if not known.keys() >= set(labels):
+            return {}
+        return {label: known[label] for label in labels}
+
+
+def _sum_of(metric: str, scheme: str, each: Mapping[str, Tally]) -> Tally:
+    """The sum of the tallies of single windows."""
+    rows = zip(*(tally.rows for tally in each.values()), strict=True)
+    return Tally(metric, scheme, tuple(each), tuple(sum(same[1:], same[0]) for same in rows))
 
 
 def _hash(*parts: bytes) -> bytes:

@@ -123,16 +123,15 @@ class Watcher:
         before = state.judged.get(metric.name)
         if window is not None and _is_later(window, before):
             level = judgement_level(self.rules.false_alarms, len(self.metrics), metric.window)
+            # The days that pages show by themselves; what is read of them serves the judgement too.
+            latest = Query(metric.name, read_range({}, windows.end(window), metric.window))
+            history = history_in(self.reader, self.registry, latest, level.anomaly, None, now)
             asked = selection.labels, window, rules, level.span
             judged = judge(lambda each: selection.within(each).read(), *asked)
             if judged is not None:
                 state.judged[metric.name] = window
-                end = windows.end(window)
-                # Those of the latest days on pages, each told once.
-                shown = Query(metric.name, read_range({}, end, metric.window))
-                history = history_in(*(self.reader, self.registry, shown), level.anomaly, None, now)
                 if anomalous := history.new(lambda label: _is_later(label, before)):
-                    found.append(anomaly_of(anomalous, end))
+                    found.append(anomaly_of(anomalous, windows.end(window)))
                 found += [
                     self._dated(metric, each)
                     for each in findings_of(metric, judged, rules, own=not selection.of_pair)
