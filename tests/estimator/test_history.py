@@ -19,6 +19,7 @@ from deniable_estimator.asking.history import Look, inspect, look_at_each
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.terminal.printing import history_document
 
 
 def _look(label, question):
@@ -129,6 +130,8 @@ def test_what_is_not_shown_is_a_measure_and_no_alarm():
     whole = [Figure("lowest", "s", -0.1, 0.0, 1e-5)]
     alone = inspect("m", looks, shown=shown, whole=whole)
     assert [each.p_adjusted for each in alone.whole.figures] == [pytest.approx(7e-5)]
+    last = history_document(alone).frames[0].rows[-1]
+    assert last[:3] == ("all windows together", 40_000, "7e-05")
     assert inspect("m", looks).strange[0].label == "2026-11-19"
 
 

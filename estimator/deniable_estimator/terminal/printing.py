@@ -81,6 +81,13 @@ def history_document(history: History) -> Document:
             strange = "too little to judge by"
         rows.append((window.label, window.n, "" if least is None else f"{least:.2g}", strange))
         tones.append("alarm" if alarms else "quiet" if least is None else "plain")
+    if reasons := history.whole.alarms(history.alarm_level):
+        strange, n = (
+            "; ".join(printable(each.text) for each in reasons),
+            sum(row[1] for row in rows),
+        )
+        rows.append((history.strange[-1].when, n, f"{reasons[0].p_adjusted:.2g}", strange))
+        tones.append("alarm")
     columns = (
         Column("window", "window", "words"),
         Column("n", "reports", "count"),
