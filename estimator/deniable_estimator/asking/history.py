@@ -282,42 +282,30 @@ def history_in(
     window = find_metric(registry, query.metric).window
     reach = query.days.reaching_back(LONGEST_HISTORY, window)
     chosen = select(reader, registry, query, reach).apart()
-    looks = [*looks_in(chosen, chosen.labels)]
-    if whole is None:
-        together = chosen.within(shown_of(chosen)).read()
-        closed = not any(_is_open(part.scheme) for part in together.parts)
-        whole = together.estimate().verdict.figures if closed else ()
-    return inspect_asked(chosen, looks, alarm_level, whole, now)
-
-
-def shown_of(chosen: Selection) -> set[str]:
-    """The windows of a selection that are asked for, and not only compared with."""
-    return set(filter(chosen.query.days.holds, chosen.labels))
+    return inspect_asked(chosen, [*looks_in(chosen, chosen.labels)], alarm_level, whole, now)
 
 
 def inspect_asked(
     chosen: Selection,
     looks: Sequence[Look],
     alarm_level: float,
-    whole: Iterable[Figure],
+    whole: Iterable[Figure] | None,
     now: float,
 ) -> History:
-    """The windows that are asked for, of a selection that begins before them: see `inspect`."""
-    return inspect(
-        chosen.metric.name,
-        looks,
-        alarm_level,
-        shown=shown_of(chosen),
-        whole=whole,
-        unfinished=unfinished(chosen.labels, now),
-    )
+    """The same of a selection that begins before the windows that are asked for."""
+    shown = set(filter(chosen.query.days.holds, chosen.labels))
+    if whole is None:
+        together = chosen.within(shown).read()
+        closed = not any(_is_open(part.scheme) for part in together.parts)
+        whole = together.estimate().verdict.figures if closed else ()
+    running = unfinished(chosen.labels, now)
+    return inspect(chosen.metric.name, looks, alarm_level, shown, whole, running)
 
 
 def inspect(
     metric: str,
     looks: Sequence[Look],
     alarm_level: float = ALARM_LEVEL,
-    *,
     shown: Collection[str] | None = None,
     whole: Iterable[Figure] = (),
     unfinished: Collection[str] = (),

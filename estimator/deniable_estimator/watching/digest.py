@@ -9,10 +9,10 @@ both comparisons share a metric's part of the false changes. Intervals that are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
@@ -20,7 +20,7 @@ from jinja2 import Environment, StrictUndefined
 from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Figure
+from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.asking.comparison import (
     days_since,
@@ -123,12 +123,17 @@ def weekly_digest(
     latest = noted[-1] if noted else None
     digest = WeeklyDigest(weekly.first, last, latest.text if latest else "")
     family = len(metrics) * (2 if latest else 1)
+
+    def judged(selection: Selection, days: Days) -> tuple[Comparison | NoChange, History]:
+        name, earlier = selection.metric.name, before(days, selection.metric.window)
+        both = Query(name, Days(earlier.first, days.last))
+        seen = history_in(reader, registry, both, ALARM_LEVEL / family, None, now)
+        return judge_week(partial(_answer, selection), days, earlier, seen, family), seen
+
     for metric in metrics:
         query = Query(metric.name, candidates=listed_strings(metric, candidates_folder))
         whole = select(reader, registry, query)
         selection = whole.apart()
-        ask = cache(partial(_answer, selection))
-        seen_in = partial(_seen, reader, registry, metric, ALARM_LEVEL / family, now)
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
         page = page_of(dashboard, metric.name, {})
         period = newest_period(weekly, now, "month") if metric.window == "month" else weekly
@@ -137,13 +142,9 @@ def weekly_digest(
         elif period is None or period.last < weekly.first:
             digest.unchanged.append(DigestLine(metric.name, _NO_MONTH, page))
         else:
-            after = ask(period)
-            seen = seen_in(period, after.verdict.figures if after else ())
-            if after is None or not after.n:
-                text, new = _unanswered(metric, selection, period), False
-            else:
-                earlier = before(period, metric.window)
-                text, new = _said(metric, after, judge_week(ask, period, earlier, seen, family))
+            found, seen = judged(selection, period)
+            new = not isinstance(found, str) and bool(found.places)
+            text = _said(selection, period, found)
             shown = page_of(dashboard, metric.name, period.query)
             near = _noted(metric, period, annotations) if new else ""
             told = digest.changed if new else digest.unchanged
@@ -151,7 +152,7 @@ def weekly_digest(
             if odd := seen.new(period.touches):
                 needs.append(anomaly_of(odd, now).text)
         if latest and latest.concerns(metric.name):
-            _add_since(digest, metric, ask, seen_in, latest, family, dashboard)
+            _add_since(digest, metric, latest, partial(judged, selection), dashboard)
         digest.attention += [DigestLine(metric.name, each, page) for each in needs]
     return digest
 
@@ -167,31 +168,16 @@ def _noted(metric: Metric, period: Days, annotations: Sequence[Annotation]) -> s
 
 
 def _answer(selection: Selection, days: Days) -> Answer | None:
-    """None for strings without a list, and for a discovery."""
+    """None without reports, for strings without a list, and for a discovery."""
     inside = [
         each
         for each in selection.labels
         if days.first <= windows.first_day(each) and windows.last_day(each) <= days.last
     ]
     question = selection.within(inside).read()
-    if any(part.unnamed for part in question.parts):
+    if not question.n or any(part.unnamed for part in question.parts):
         return None
     return question.estimate(level=_TOLD, adjust="bonferroni")
-
-
-def _seen(
-    reader: Reader,
-    registry: Registry,
-    metric: Metric,
-    level: float,
-    now: float,
-    days: Days,
-    whole: Iterable[Figure] = (),
-) -> History:
-    """What is strange in the windows of these days and of those that they are compared with;
-    `whole` are the figures of their answer."""
-    both = Days(before(days, metric.window).first, days.last)
-    return history_in(reader, registry, Query(metric.name, both), level, whole, now)
 
 
 def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: float) -> list[str]:
@@ -208,10 +194,8 @@ def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: fl
 def _add_since(
     digest: WeeklyDigest,
     metric: Metric,
-    ask: Callable[[Days], Answer | None],
-    seen_in: Callable[[Days], History],
     noted: Annotation,
-    family: int,
+    judged: Callable[[Days], tuple[Comparison | NoChange, History]],
     dashboard: str,
 ) -> None:
     """Add what changed since an annotation, where that is known."""
@@ -220,7 +204,7 @@ def _add_since(
         days = days_since(noted.text, noted.day, metric.window, digest.last, kept)
     except EstimateError:
         return
-    found = judge_week(ask, days, before(days, metric.window), seen_in(days), family)
+    found, _ = judged(days)
     if isinstance(found, str):
         return
     digest.compared += 1
@@ -230,25 +214,22 @@ def _add_since(
         digest.since.append(DigestLine(metric.name, text, page))
 
 
-def _unanswered(metric: Metric, selection: Selection, period: Days) -> str:
-    """What is said of a metric without an answer."""
-    if not any(map(period.touches, selection.labels)):
-        return _NOTHING
-    if isinstance(metric.type, Discovery):
-        return _DISCOVERY
-    return _OPEN if metric.needs_candidates else _NOTHING
-
-
-def _said(metric: Metric, after: Answer, found: Comparison | NoChange) -> tuple[str, bool]:
-    """What is said of a metric, and whether it changed."""
-    told = _leading(after)
+def _said(selection: Selection, period: Days, found: Comparison | NoChange) -> str:
+    """What is said of a metric."""
+    if not isinstance(found, str):
+        told = message(_SAME, told=_leading(found.after), no_change=NO_CHANGE)
+        # A note says, for example, that devices report otherwise since a day.
+        return joined((_changes(found) if found.places else told, *found.notes))
+    metric, after = selection.metric, _answer(selection, period)
+    if after is None:
+        if not any(map(period.touches, selection.labels)):
+            return _NOTHING
+        if isinstance(metric.type, Discovery):
+            return _DISCOVERY
+        return _OPEN if metric.needs_candidates else _NOTHING
     if found == "nothing_before":
-        return message(_NEW, told=told), False
-    if isinstance(found, str):
-        return message(_SAME, told=told, no_change=why_not(found, metric.window)), False
-    changed = bool(found.places)
-    said = _changes(found) if changed else message(_SAME, told=told, no_change=NO_CHANGE)
-    return joined((said, *found.notes)), changed
+        return message(_NEW, told=_leading(after))
+    return message(_SAME, told=_leading(after), no_change=why_not(found, metric.window))
 
 
 def _changes(found: Comparison) -> str:
