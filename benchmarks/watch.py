@@ -26,6 +26,7 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.asking.fetch import Question
+from deniable_estimator.asking.history import LONGEST_HISTORY, Look, inspect, look_at_each
 from deniable_estimator.judging.newest_window import (
     WEEKS_BEFORE,
     FalseAlarms,
@@ -98,14 +99,17 @@ def false_alarms(
     level = judgement_level(allowed, metrics, "day")
     changes = anomalies = 0
     for number in range(metrics):
-        metric = simulated(number, devices, rng)
+        metric, looks = simulated(number, devices, rng), list[Look]()
         for place, day in enumerate(days(BEFORE + length)):
             metric.draw(day)
+            looks += look_at_each([day], [metric.ask((day,))])
             if place >= BEFORE:
-                found = judge(metric.ask, metric.tallies, day, RULES, level)
+                found = judge(metric.ask, metric.tallies, day, RULES, level.span)
                 assert found is not None
                 changes += len(found.changes)
-                anomalies += bool(found.figures)
+                shown = [each.label for each in looks[-LONGEST_HISTORY:]]
+                seen = inspect("m", looks[-2 * LONGEST_HISTORY :], level.anomaly, shown=shown)
+                anomalies += seen.new(day.__eq__) is not None
     return changes, anomalies
 
 
@@ -125,7 +129,7 @@ def power(
     rng: np.random.Generator,
 ) -> float:
     """How often the rise of one among so many metrics is told within two windows."""
-    level = judgement_level(allowed, metrics, "day")
+    level = judgement_level(allowed, metrics, "day").span
     told = 0
     for number in range(runs):
         metric = simulated(number, devices, rng)

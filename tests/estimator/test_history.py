@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from deniable_estimator.terminal.printing import history_document
 from scipy.stats import t as student
 from tests.estimator.schemes import SCHEMES, SIZE
 
@@ -59,13 +60,13 @@ def test_strings_are_looked_at_undecoded():
     tally = sample_tally(scheme, np.array([3000, 1000]), rng, values=["a", "b"], metric="site")
     honest = _look("2026-11-09", question(tally, scheme))
     assert honest.figures
-    assert not inspect("site", [honest]).anomalous
+    assert not inspect("site", [honest]).strange
     row = tally.rows[0]
     cells = row.cells.copy()
     cells[5] += 1000
     poisoned = replace(tally, rows=(TallyRow(row.reports + 1000, cells), *tally.rows[1:]))
     bad = _look("2026-11-10", question(poisoned, scheme))
-    assert [each.label for each in inspect("site", [honest, bad]).anomalous] == ["2026-11-10"]
+    assert [each.label for each in inspect("site", [honest, bad]).strange] == ["2026-11-10"]
 
 
 def question(tally, scheme):
@@ -101,14 +102,14 @@ def test_a_window_that_runs_is_compared_with_none():
     rng = np.random.default_rng(8)
     sizes = [20_000] * 12 + [80_000]
     looks = [
-        looked(f"{day:02}", drawn(np.array([3 if day == 10 else 1, *[1] * 11]), n, rng))
+        looked(f"2026-11-{day + 10}", drawn(np.array([3 if day == 10 else 1, *[1] * 11]), n, rng))
         for day, n in enumerate(sizes)
     ]
-    (window,) = inspect("m", looks).anomalous
-    assert window.label == "12"
-    assert {each.name for each in window.verdict.alarms()} == {"reports"}
-    found = inspect("m", looks, unfinished={"12"})
-    assert not found.anomalous
+    (strange,) = inspect("m", looks).strange
+    assert strange.label == "2026-11-22"
+    assert {each.name for each in strange.reasons} == {"reports"}
+    found = inspect("m", looks, unfinished={"2026-11-22"})
+    assert not found.strange
     own = {each.name for each in looks[-1].figures}
     assert {each.name for each in found.windows[-1].verdict.figures} == own
 
@@ -119,17 +120,19 @@ def test_what_is_not_shown_is_a_measure_and_no_alarm():
     rng = np.random.default_rng(10)
     shares = np.full(12, 1 / 12)
     looks = [
-        looked(f"{number:02}", drawn(shares, 20_000, rng, 20_000 * (number == 9)))
+        looked(f"2026-11-{number + 10}", drawn(shares, 20_000, rng, 20_000 * (number == 9)))
         for number in range(12)
     ]
-    shown = {"10", "11"}
+    shown = {"2026-11-20", "2026-11-21"}
     found = inspect("m", looks, shown=shown)
     assert {each.label for each in found.windows} == shown
-    assert not found.anomalous
+    assert not found.strange
     whole = [Figure("lowest", "s", -0.1, 0.0, 1e-5)]
     alone = inspect("m", looks, shown=shown, whole=whole)
     assert [each.p_adjusted for each in alone.whole.figures] == [pytest.approx(7e-5)]
-    assert inspect("m", looks).anomalous[0].label == "09"
+    last = history_document(alone).frames[0].rows[-1]
+    assert last[:3] == ("all windows together", 40_000, "7e-05")
+    assert inspect("m", looks).strange[0].label == "2026-11-19"
 
 
 def made(scheme, reports, rng, label):

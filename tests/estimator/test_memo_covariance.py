@@ -25,7 +25,7 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.fetch import Question
 from deniable_estimator.asking.history import Look, inspect
-from deniable_estimator.judging.newest_window import JudgementLevel, MetricRules, judge
+from deniable_estimator.judging.newest_window import MetricRules, judge
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.counts import share_interval
@@ -255,13 +255,13 @@ def test_a_shift_is_a_change_and_no_anomaly():
     and never as an anomaly; in the days before, 140 judgements tell nothing at levels that allow
     .013 false findings in all: seed 34, which is the alpha."""
     rng = np.random.default_rng(34)
-    level = JudgementLevel(span=3e-5, anomaly=5e-6)
+    level = 3e-5
     false = told = 0
     for _ in range(5):
         tallies = crowd_of_memos(rng, 36, 0.12)
         of = {each.windows[0]: each for each in tallies}
         looks = [Look.of(label, answer_of(each, DAILY)) for label, each in of.items()]
-        assert not inspect("m", looks).anomalous
+        assert not inspect("m", looks).strange
 
         def ask(labels, of=of):
             chosen = [of[each] for each in labels]
@@ -275,10 +275,9 @@ def test_a_shift_is_a_change_and_no_anomaly():
         for window in early[7:]:
             judged = judge(ask, early[: early.index(window) + 1], window, MetricRules(), level)
             assert judged is not None
-            false += len(judged.changes) + len(judged.figures)
+            false += len(judged.changes)
         judged = judge(ask, list(of), last, MetricRules(), level)
         assert judged is not None
-        assert not judged.figures
         told += any(each.detail == "a/up" for each in judged.changes)
     assert told == 5
     assert not false

@@ -20,6 +20,7 @@ from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.asking.query import (
+    Days,
     Query,
     check_days,
     check_where,
@@ -334,19 +335,31 @@ class Selection:
         return dict(zip(found, counts.tolist(), strict=True))
 
 
-def select(reader: Reader, registry: Registry, query: Query) -> Selection:
-    """The selection of tallies for `read`, with the same errors."""
+def select(
+    reader: Reader, registry: Registry, query: Query, reach: Days | None = None
+) -> Selection:
+    """The selection of tallies for `read`, with the same errors; where more must be read than the
+    days that are asked for, to compare with, all that they `reach`."""
     metric = find_metric(registry, query.metric)
     check_where(metric, query.where)
     check_days(query.days)
-    chosen = tuple(_chosen(reader, registry, metric, query))
+    note_asked(reader, registry, metric, query.days)
+    reach = reach or query.days
+    chosen = tuple(_chosen(reader, registry, metric, replace(query, days=reach)))
     found = Selection(reader, metric, chosen, query)
     pair = registry.unasked.get(metric.name)
     if pair is None:
         return found
     # In a window with reports of its own, the same devices may have reported for the pair.
-    rest = Query(pair.name, query.days.leaving_out(*found.labels))
+    rest = Query(pair.name, reach.leaving_out(*found.labels))
     return replace(found, chosen=(*chosen, *_chosen(reader, registry, pair, rest)))
+
+
+def note_asked(reader: Reader, registry: Registry, metric: Metric, days: Days) -> None:
+    """Let the reader know that these days of a metric are asked for: of the pair too that gives its
+    shares."""
+    pair = registry.unasked.get(metric.name, metric)
+    reader.asked.update({(metric.name, days), (pair.name, days)})
 
 
 def _chosen(reader: Reader, registry: Registry, metric: Metric, query: Query) -> Iterator[Chosen]:

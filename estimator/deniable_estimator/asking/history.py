@@ -1,4 +1,5 @@
-"""Which windows of a metric look dishonest, or have more reports than those before them.
+"""Judges which windows of a metric look dishonest, or have more reports than those before them, and
+says so: for pages and commands, the overview, `deniable watch` and the digest.
 
 Each window has the figures of its own tally (`deniable_estimator.analyses.anomalies`), and one that
 compares it with up to 28 windows before it: *reports*, whether there are more of them. With y the
@@ -24,9 +25,10 @@ that a page with many windows raises a false alarm as seldom as one with a singl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -41,10 +43,12 @@ from deniable_estimator.analyses.anomalies import (
     Verdict,
 )
 from deniable_estimator.asking.fetch import Question, Selection, select
-from deniable_estimator.asking.query import Days, Query, find_metric
+from deniable_estimator.asking.query import Query, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part, unfinished
+from deniable_estimator.kinds.formats import window
+from deniable_estimator.messages import listed, message
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import student_tails
 
@@ -53,6 +57,9 @@ LEAST_HISTORY = 7
 
 LONGEST_HISTORY = 28
 """How many earlier windows are used; older ones say little about the present."""
+
+_NAMED = 3
+"""So many windows that raise an alarm are named; the others are counted."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -172,7 +179,16 @@ class Window:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
+class Strange(NamedTuple):
+    """A window that raises an alarm, or all of them together."""
+
+    when: str
+    reasons: tuple[Figure, ...]
+    label: str | None = None
+    """None of all together."""
+
+
+@dataclass(frozen=True)
 class History:
     """The windows of a metric that are shown and have reports, the oldest first."""
 
@@ -182,10 +198,48 @@ class History:
     whole: Verdict = field(default_factory=Verdict)
     """The figures of the sum of these windows, adjusted with theirs."""
 
+    @cached_property
+    def strange(self) -> tuple[Strange, ...]:
+        """What raises an alarm, the newest window first; it takes the place of all that is said of
+        these windows."""
+        found = [
+            Strange(window(each.label), reasons, each.label)
+            for each in reversed(self.windows)
+            if (reasons := each.verdict.alarms(self.alarm_level))
+        ]
+        if reasons := self.whole.alarms(self.alarm_level):
+            several = len(self.windows) > 1
+            when = message("all windows together") if several else message("this window")
+            found.append(Strange(when, reasons))
+        return tuple(found)
+
+    def new(self, is_new: Callable[[str], bool]) -> History | None:
+        """What is to be told where older windows were told before: these windows without the older
+        ones, if any of them raises an alarm. The sum of all is told where no single window is."""
+        if not self.labels:
+            return self if self.strange else None
+        newer = tuple(each for each in self.windows if is_new(each.label))
+        found = replace(self, windows=newer)
+        return found if found.labels else None
+
     @property
-    def anomalous(self) -> tuple[Window, ...]:
-        """The windows that raise an alarm."""
-        return tuple(each for each in self.windows if each.verdict.alarms(self.alarm_level))
+    def labels(self) -> tuple[str, ...]:
+        """The windows that are to be left out."""
+        return tuple(each.label for each in self.strange if each.label is not None)
+
+    @property
+    def which(self) -> str:
+        """What raises the alarm, in a few words."""
+        names = [window(each) for each in self.labels] or [self.strange[0].when]
+        rest = len(names) - _NAMED
+        if rest > 0:
+            names[_NAMED:] = [message("{more} more", more=rest)]
+        return listed(names)
+
+    @property
+    def text(self) -> str:
+        """What takes the place of a headline."""
+        return message("Anomalous: {which}. Do not rely on these numbers.", which=self.which)
 
     @property
     def checks(self) -> int:
@@ -196,12 +250,11 @@ class History:
     def to_dict(self) -> dict[str, Any]:
         """As JSON can carry it: `metric`, `level`, `anomalous`, and `windows` with `window`, `n`
         and what `Verdict.to_dict` says, which also stands under `whole` for their sum."""
-        whole = self.whole.to_dict(self.alarm_level)
         return {
             "metric": self.metric,
             "level": self.alarm_level,
-            "anomalous": whole["anomalous"] or bool(self.anomalous),
-            "whole": whole,
+            "anomalous": bool(self.strange),
+            "whole": self.whole.to_dict(self.alarm_level),
             "windows": [
                 {"window": each.label, "n": each.n, **each.verdict.to_dict(self.alarm_level)}
                 for each in self.windows
@@ -214,53 +267,43 @@ def history_in(
     registry: Registry,
     query: Query,
     alarm_level: float,
-    whole: Iterable[Figure],
+    whole: Iterable[Figure] | None,
     now: float,
 ) -> History:
-    """The windows of a question, each against those before it, and the figures of their sum
-    (`whole`). Strings are not decoded for it.
+    """The windows of a question, each against those before it, and the figures of their sum: those
+    of its answer (`whole`), if it is known. Strings are not decoded for it.
 
     Raises:
         MetricError: the registry declares no such metric.
         StoreUnavailable: the store cannot answer now.
     """
-    metric, days = find_metric(registry, query.metric), query.days
-    reach = days.reaching_back(LONGEST_HISTORY, metric.window)
-    chosen = select(reader, registry, replace(query, days=reach)).apart()
-    looks = [*looks_in(chosen, chosen.labels)]
-    # Nobody has asked for those before the range, so it lacks none of them.
-    for name, labels in [*reader.left_out.items()]:
-        if asked := set(filter(days.touches, labels)):
-            reader.left_out[name] = asked
-        else:
-            del reader.left_out[name]
-    return inspect_days(chosen, looks, days, alarm_level, whole, now)
+    window = find_metric(registry, query.metric).window
+    reach = query.days.reaching_back(LONGEST_HISTORY, window)
+    chosen = select(reader, registry, query, reach).apart()
+    return inspect_asked(chosen, [*looks_in(chosen, chosen.labels)], alarm_level, whole, now)
 
 
-def inspect_days(
+def inspect_asked(
     chosen: Selection,
     looks: Sequence[Look],
-    days: Days,
     alarm_level: float,
-    whole: Iterable[Figure],
+    whole: Iterable[Figure] | None,
     now: float,
 ) -> History:
-    """The windows of these days, of a selection that begins before them: see `inspect`."""
-    return inspect(
-        chosen.metric.name,
-        looks,
-        alarm_level,
-        shown={label for label in chosen.labels if days.touches(label)},
-        whole=whole,
-        unfinished=unfinished(chosen.labels, now),
-    )
+    """The same of a selection that begins before the windows that are asked for."""
+    shown = set(filter(chosen.query.days.holds, chosen.labels))
+    if whole is None:
+        together = chosen.within(shown).read()
+        closed = not any(_is_open(part.scheme) for part in together.parts)
+        whole = together.estimate().verdict.figures if closed else ()
+    running = unfinished(chosen.labels, now)
+    return inspect(chosen.metric.name, looks, alarm_level, shown, whole, running)
 
 
 def inspect(
     metric: str,
     looks: Sequence[Look],
     alarm_level: float = ALARM_LEVEL,
-    *,
     shown: Collection[str] | None = None,
     whole: Iterable[Figure] = (),
     unfinished: Collection[str] = (),
@@ -273,14 +316,15 @@ def inspect(
         whole: the figures of the sum of the windows that are shown.
         unfinished: the windows that have not ended, which are not compared.
     """
-    looks = [each for each in looks if each.n]
-    ended = [each for each in looks if each.label not in unfinished]
-    against = {each.label: found for each, found in zip(ended, _against(ended), strict=True)}
-    kept = [
-        (each, (*each.figures, *against.get(each.label, ())))
-        for each in looks
-        if shown is None or each.label in shown
-    ]
+    kept: list[tuple[Look, tuple[Figure, ...]]] = []
+    before: list[int] = []
+    for each in looks:
+        ended = each.label not in unfinished
+        if each.n and (shown is None or each.label in shown):
+            more = _against(each, before[-LONGEST_HISTORY:]) if ended else ()
+            kept.append((each, (*each.figures, *more)))
+        if each.n and ended:
+            before.append(each.n)
     whole = tuple(whole)
     together = Verdict.of([*whole, *(figure for _, found in kept for figure in found)]).figures
     windows, start = [], len(whole)
@@ -291,20 +335,17 @@ def inspect(
     return History(metric, alarm_level, tuple(windows), Verdict(together[: len(whole)]))
 
 
-def _against(looks: Sequence[Look]) -> Iterator[tuple[Figure, ...]]:
-    """Whether each window has more reports than those before it; nothing where these are few."""
-    x = np.log(np.array([each.n for each in looks], np.float64))
+def _against(look: Look, before: Sequence[int]) -> tuple[Figure, ...]:
+    """Whether a window has more reports than those before it; nothing where these are few."""
+    count = len(before)
+    if count < LEAST_HISTORY or look.n < LEAST_REPORTS:
+        return ()
+    x = np.log(np.array([*before, look.n], np.float64))
     # A count of n reports is known to 1 / sqrt(n) of itself, were it drawn by chance.
     noise = np.exp(-x)
-    for place, each in enumerate(looks):
-        past = slice(max(0, place - LONGEST_HISTORY), place)
-        count = len(x[past])
-        if count < LEAST_HISTORY or each.n < LEAST_REPORTS:
-            yield ()
-            continue
-        mean, usual = x[past].mean(), noise[past].mean()
-        spread = max(x[past].var(ddof=1), usual) * (1 + 1 / count)
-        t = float((x[place] - mean) / np.sqrt(spread + max(noise[place] - usual, 0.0)))
-        tail = student_tails(t, count - 1) / 2
-        expected = float(np.exp(mean))
-        yield (Figure("reports", each.scheme, each.n, expected, tail if t > 0 else 1 - tail),)
+    mean, usual = x[:-1].mean(), noise[:-1].mean()
+    spread = max(x[:-1].var(ddof=1), usual) * (1 + 1 / count)
+    t = float((x[-1] - mean) / np.sqrt(spread + max(noise[-1] - usual, 0.0)))
+    tail = student_tails(t, count - 1) / 2
+    expected = float(np.exp(mean))
+    return (Figure("reports", look.scheme, look.n, expected, tail if t > 0 else 1 - tail),)

@@ -72,6 +72,10 @@ class Days:
         """Whether a window lies in these days, or some of it does."""
         return windows.first_day(label) <= self.last and windows.last_day(label) >= self.first
 
+    def holds(self, label: str) -> bool:
+        """Whether a window touches these days, and is not left out of them."""
+        return label not in self.without and self.touches(label)
+
     def over(self, first: date, last: date) -> Days:
         """Other days without the same windows."""
         return Days(first, last, self.without)

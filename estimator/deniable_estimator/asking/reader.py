@@ -29,7 +29,7 @@ from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.tally import Tally
-from deniable_estimator.asking.query import telling_longer
+from deniable_estimator.asking.query import Days, telling_longer
 
 _log = logging.getLogger("deniable.estimator")
 
@@ -111,8 +111,8 @@ class Reader:
     ) -> None:
         self._store, self._until = store, until
         self.unreadable = unreadable or Unreadable()
-        self.left_out: dict[str, set[str]] = {}
-        """The windows that were asked for and cannot be read, by metric."""
+        self.asked: set[tuple[str, Days]] = set()
+        """Metrics, each with days that were asked for; more may be read, to compare with."""
         self.dropped: Callable[[str, str], list[str]] = cache(store.dropped)
         """The windows of a metric and scheme that were dropped and whose reports are in kept sums,
         oldest first."""
@@ -131,6 +131,16 @@ class Reader:
         for (metric, fingerprint), scheme in self._store.schemes().items():
             found.setdefault(metric, {})[fingerprint] = scheme
         return found
+
+    @property
+    def left_out(self) -> dict[str, list[str]]:
+        """The windows that were asked for and cannot be read, by metric, the oldest first: also
+        where an answer was kept and is not read again."""
+        found: dict[str, set[str]] = {}
+        for metric, days in self.asked:
+            for label in filter(days.holds, self.unreadable.of_metric(metric)):
+                found.setdefault(metric, set()).add(label)
+        return {metric: sorted(found[metric], key=windows.start) for metric in sorted(found)}
 
     def schemes_of(self, metric: str) -> dict[str, Scheme]:
         """The published schemes of a metric, by fingerprint."""
@@ -164,6 +174,8 @@ class Reader:
             StoreUnavailable: the store cannot answer now.
         """
         labels = tuple(dict.fromkeys(labels))
+        if known := self._known(metric, scheme, labels):
+            return _sum_of(metric, scheme, known)
         with telling_longer(metric):
             try:
                 whole = self._store.tally(metric, scheme, labels)
@@ -173,7 +185,7 @@ class Reader:
                     return self._one_by_one(metric, scheme, labels, error)
                 rest = tuple(label for label in labels if label not in bad)
                 return replace(self._store.tally(metric, scheme, rest), unreadable=bad)
-        self._tried(metric, scheme, labels, {})
+        self.unreadable.tried(metric, scheme, labels, {})
         return whole
 
     def each_tally(self, metric: str, scheme: str, labels: Iterable[str]) -> dict[str, Tally]:
@@ -188,7 +200,7 @@ class Reader:
             except DamagedBlock:
                 found = {label: self.tally(metric, scheme, [label]) for label in asked}
             else:
-                self._tried(metric, scheme, asked, {})
+                self.unreadable.tried(metric, scheme, asked, {})
         # A page looks at each window, and its trend has each of them.
         for label, tally in found.items():
             size = sum(len(row.cells) + 1 for row in tally.rows)
@@ -203,6 +215,11 @@ class Reader:
         """The reports of each combination of segments, shape (combinations,), in each of these
         windows, in the order given; zeros for windows that cannot be read."""
         labels, read = tuple(labels), self._store.segment_reports
+        if known := self._known(metric, scheme, labels):
+            rows = len(self.schemes_of(metric)[scheme].mechanism.rows)
+            counts = [[row.reports for row in tally.rows] for tally in known.values()]
+            sums = np.array(counts, np.int64).reshape(len(known), -1, rows).sum(axis=2)
+            return dict(zip(known, sums, strict=True))
         try:
             found = read(metric, scheme, labels)
         except DamagedBlock:
@@ -213,7 +230,7 @@ class Reader:
             # Of a window without a tally, as many zeros as of any other.
             nothing = read(metric, scheme, [_NO_WINDOW])[_NO_WINDOW]
             return {label: kept.get(label, nothing) for label in labels}
-        self._tried(metric, scheme, labels, {})
+        self.unreadable.tried(metric, scheme, labels, {})
         return found
 
     def version(self, metric: str, scheme: str, labels: Iterable[str]) -> bytes:
@@ -228,7 +245,6 @@ class Reader:
         if asked:
             for label, version in self._store.each_version(metric, scheme, asked).items():
                 known[label] = self.unreadable.marked(version, metric, scheme, (label,))
-            self.note_touched(metric, frozenset(asked).__contains__)
         return {label: known[label] for label in labels}
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
@@ -243,21 +259,6 @@ class Reader:
                 )
         return found
 
-    def note_touched(self, metric: str, touches: Callable[[str], bool]) -> None:
-        """Note the windows of a metric that cannot be read and are asked for, also where an answer
-        was kept and is not read again."""
-        self._leave_out(metric, list(filter(touches, self.unreadable.of_metric(metric))))
-
-    def _leave_out(self, metric: str, labels: Sequence[str]) -> None:
-        if labels:
-            self.left_out.setdefault(metric, set()).update(labels)
-
-    def _tried(
-        self, metric: str, scheme: str, labels: Sequence[str], found: Mapping[str, StoreError]
-    ) -> None:
-        self.unreadable.tried(metric, scheme, labels, found)
-        self._leave_out(metric, tuple(found))
-
     def _look(self, metric: str, scheme: str, labels: Sequence[str]) -> tuple[str, ...]:
         """Which of these windows cannot be read: each is tried by itself."""
         found: dict[str, StoreError] = {}
@@ -266,7 +267,7 @@ class Reader:
                 self._store.own_tallies(metric, scheme, [label])
             except DamagedBlock as error:
                 found[label] = error
-        self._tried(metric, scheme, labels, found)
+        self.unreadable.tried(metric, scheme, labels, found)
         return tuple(found)
 
     def _one_by_one(
@@ -280,11 +281,20 @@ class Reader:
         _log.warning("read without sums: %s", error)
         if set(labels).intersection(self.dropped(metric, scheme)):
             raise error
-        own = self._store.own_tallies(metric, scheme, labels).values()
-        rows = tuple(
-            sum(same[1:], same[0]) for same in zip(*(each.rows for each in own), strict=True)
-        )
-        return Tally(metric, scheme, tuple(labels), rows)
+        return _sum_of(metric, scheme, self._store.own_tallies(metric, scheme, labels))
+
+    def _known(self, metric: str, scheme: str, labels: Sequence[str]) -> dict[str, Tally]:
+        """The tallies of these windows, if all were read before; else none."""
+        known = self._tallies.get((metric, scheme), {})
+        if not known.keys() >= set(labels):
+            return {}
+        return {label: known[label] for label in labels}
+
+
+def _sum_of(metric: str, scheme: str, each: Mapping[str, Tally]) -> Tally:
+    """The sum of the tallies of single windows."""
+    rows = zip(*(tally.rows for tally in each.values()), strict=True)
+    return Tally(metric, scheme, tuple(each), tuple(sum(same[1:], same[0]) for same in rows))
 
 
 def _hash(*parts: bytes) -> bytes:

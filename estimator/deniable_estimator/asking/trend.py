@@ -252,7 +252,7 @@ def trend(
             )
         )
     check_days(days)
-    whole = select(reader, registry, Query(metric, Days(without=days.without)))
+    whole = select(reader, registry, Query(metric, days), Days(without=days.without))
     stored = set(whole.labels)
     if not stored:
         by = by or declared.window
@@ -408,7 +408,7 @@ def read_ranges(
     if not ranges:
         return
     around = query.days.over(min(each.first for each in ranges), max(each.last for each in ranges))
-    whole = select(reader, registry, replace(query, days=around))
+    whole = select(reader, registry, query, around)
     labels = windows_within(whole.labels, whole.metric, ranges)
     values = len(whole.metric.values if query.candidates is None else query.candidates)
     at_once = max(1, min(whole.at_once, _VALUES // max(1, values)))

@@ -7,13 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable.protocol import windows
-from deniable_estimator.asking.alarm import Alarm, alarm_in
 from deniable_estimator.asking.fetch import Selection
 from deniable_estimator.asking.history import (
     LONGEST_HISTORY,
     History,
     Look,
-    inspect_days,
+    inspect_asked,
     looks_in,
 )
 from deniable_estimator.asking.query import Days
@@ -25,9 +24,10 @@ from deniable_estimator.kinds.formats import window
 from deniable_estimator.messages import listed
 
 
-def alarm_of(reading: PageReading, estimate: Answer | None = None) -> Alarm | None:
-    """The alarm that these days raise; None if they raise none. See `history_of`."""
-    return alarm_in(history_of(reading, estimate))
+def alarm_of(reading: PageReading, estimate: Answer | None = None) -> History | None:
+    """What `history_of` says of these days, if they raise an alarm."""
+    found = history_of(reading, estimate)
+    return found if found.strange else None
 
 
 def left_out(days: Days) -> str | None:
@@ -42,17 +42,15 @@ def history_of(reading: PageReading, estimate: Answer | None = None) -> History:
 
     Strings are not decoded for it.
     """
-    source, metric, days = reading.source, reading.metric, reading.days
+    source, metric = reading.source, reading.metric
     check_listed(metric)
-    reach = days.reaching_back(LONGEST_HISTORY, metric.window)
-    selection = reading.over(reach).asking(None).select().apart()
+    reach = reading.days.reaching_back(LONGEST_HISTORY, metric.window)
+    selection = reading.asking(None).select(reach).apart()
     now, whole = source.clock(), estimate.verdict.figures if estimate else ()
-    asked = reading.strings, estimate is None, days, source.alarm_level
+    asked = reading.strings, estimate is None, reading.days, source.alarm_level
     return source.results.get(
         digest("history", source.version_of(selection), *asked),
-        lambda: inspect_days(
-            selection, _looks(source, selection), days, source.alarm_level, whole, now
-        ),
+        lambda: inspect_asked(selection, _looks(source, selection), source.alarm_level, whole, now),
     )
 
 

@@ -16,7 +16,6 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 import deniable
 from deniable import DeniableError, Registry, SchemeError, ValueListError
-from deniable.protocol import windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, open_store
 from deniable_estimator.asking.reader import Reader
@@ -229,8 +228,8 @@ def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
 
 def _left_out() -> list[tuple[str, list[str]]]:
     """The windows that this request asked for and that cannot be read, by metric."""
-    found: dict[str, set[str]] = g.source.reader.left_out if "source" in g else {}
-    return [(metric, sorted(labels, key=windows.start)) for metric, labels in sorted(found.items())]
+    found: dict[str, list[str]] = g.source.reader.left_out if "source" in g else {}
+    return [*found.items()]
 
 
 def _tell_unreadable(response: Response) -> Response:

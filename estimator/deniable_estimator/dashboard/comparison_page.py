@@ -11,8 +11,8 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
-from deniable_estimator.asking.alarm import Alarm
 from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.exports import file_of, of_comparison
@@ -63,7 +63,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
     except (RangeError, EstimateError) as error:
         refused = keep_form(error, "before_from", "before_to")
         reading, earlier = requested_periods(metric, {})
-    later, shown, alarms = reading.days, None, list[Alarm]()
+    later, shown, alarms = reading.days, None, list[History]()
     if comparison and comparison.before.n and comparison.after.n:
         shown = comparison
         found = alarm_of(reading, shown.after), alarm_of(reading.over(earlier), shown.before)
@@ -95,7 +95,7 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
     return file_of(reading, of_comparison(reading, earlier), f"{name}-change", form)
 
 
-def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
+def _headline(comparison: Comparison, alarms: Sequence[History]) -> str:
     """What has changed, if shares can be relied on."""
     if alarms:
         return alarms[0].text

@@ -74,9 +74,9 @@ class PageReading:
         """What is asked of a store."""
         return Query(self.metric.name, self.days, self.candidates, self.where)
 
-    def select(self) -> Selection:
-        """The tallies that it is about."""
-        return select(self.source.reader, self.source.registry, self.query)
+    def select(self, reach: Days | None = None) -> Selection:
+        """The tallies that it is about; with more days, to compare with, all that they `reach`."""
+        return select(self.source.reader, self.source.registry, self.query, reach)
 
     @property
     def version(self) -> bytes:
@@ -224,7 +224,7 @@ class PageReading:
         """That of the trend: its periods' versions."""
         # The first days are compared with those of the week before.
         reach = self.days.reaching_back(_COMPARED_DAYS, "day")
-        parts = self.over(reach).select().each_version().values()
+        parts = self.select(reach).each_version().values()
         # Which periods have ended changes at midnight.
         known = self.source.today, day_at(self.source.seen_until)
         return digest(self.days.first, self.days.last, by, known, *parts)

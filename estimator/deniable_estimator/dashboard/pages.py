@@ -15,7 +15,7 @@ from werkzeug.exceptions import BadRequest
 from deniable import Metric, ValueListError
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.asking.alarm import Alarm
+from deniable_estimator.asking.history import History
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access.caller import for_people
@@ -153,7 +153,9 @@ def _page(
     )
 
 
-def _told(reading: PageReading, view: View, answer: Answer, alarm: Alarm | None) -> dict[str, Any]:
+def _told(
+    reading: PageReading, view: View, answer: Answer, alarm: History | None
+) -> dict[str, Any]:
     """What the page says of reports."""
     metric, kind = reading.metric, kind_of(answer)
     view.check_values(answer.series.names)

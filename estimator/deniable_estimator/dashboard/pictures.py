@@ -13,7 +13,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
-from deniable_estimator.asking.alarm import Alarm
+from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.access.caller import opened_link
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
@@ -163,7 +163,7 @@ def rows_picture(metric: Metric, found: Result, headline: str, frame: Frame) -> 
 
 
 def _foot(
-    sentences: Sequence[str], days: Days, alarm: Alarm | None = None
+    sentences: Sequence[str], days: Days, alarm: History | None = None
 ) -> list[tuple[str, str]]:
     """What stands below a picture of these days."""
     if which := left_out(days):
@@ -201,7 +201,7 @@ def send_picture(svg: str, name: str, form: str) -> Response:
     return download(drawn, name, form)
 
 
-def _asked(name: str) -> tuple[PageReading, View, Answer, Alarm | None]:
+def _asked(name: str) -> tuple[PageReading, View, Answer, History | None]:
     """What a picture shows."""
     reading, view = asked_answer(name)
     estimate = reading.estimate().answer

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from deniable import Metric
 from deniable.protocol import windows
-from deniable_estimator.asking.alarm import Alarm
+from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.segments import SegmentTrends
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
@@ -134,7 +134,7 @@ def plain_timeline(
 
 
 def timeline(
-    reading: PageReading, view: View, answer: Answer, alarm: Alarm | None
+    reading: PageReading, view: View, answer: Answer, alarm: History | None
 ) -> Timeline | None:
     """The trend of the chosen values, or of the leading one; None without two periods
     that have reports.
@@ -185,7 +185,7 @@ def trend_of(
     answer: Answer,
     by: windows.Kind | None,
     shown: Sequence[str],
-    alarm: Alarm | None,
+    alarm: History | None,
 ) -> tuple[Trend, set[str]]:
     """The trend of some series of the answer, by the finest periods that a chart has room for
     unless `by` says others, and which of these raise the alarm."""

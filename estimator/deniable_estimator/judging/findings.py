@@ -1,4 +1,4 @@
-"""What is told of a metric: changes and anomalies of a window, and what needs no test."""
+"""What is told of a metric: changes of a window, anomalies, and what needs no test."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import FrequencyOracle
+from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.document.csv_files import plain
 from deniable_estimator.judging.newest_window import Judgement, MetricRules, WatchedChange
@@ -20,7 +21,7 @@ from deniable_estimator.statistics.detection import detectable_share, reports_to
 
 FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 
-_ANOMALOUS = sentence("{window} looks dishonest: {reasons}")
+_TOGETHER = sentence("{count} windows together are anomalous: {reasons}")
 _EXPIRES = sentence("expires on {day}: then devices stop reporting")
 _EXPIRED = sentence("expired on {day}: devices have stopped reporting")
 _STALE = sentence("no reports since {window}, which ended on {day}")
@@ -73,14 +74,32 @@ def findings_of(
     end = windows.end(judged.window)
     for change in judged.changes:
         yield _change(metric, change, judged.window, end)
-    if judged.figures:
-        reasons = joined(each.text for each in judged.figures)
-        figures = [{"name": each.name, "p_adjusted": each.p_adjusted} for each in judged.figures]
-        text = message(_ANOMALOUS, window=judged.window, reasons=reasons)
-        facts = {"figures": figures}
-        yield _of_window(metric, "anomaly", "figures", text, judged.window, end, facts)
     if own and (few := _few(metric, judged, rules, end)):
         yield few
+
+
+def anomaly_of(history: History, until: float) -> MetricFinding:
+    """That windows raise an alarm: why the newest of them does. If none does by itself, all of them
+    together."""
+    newest = history.strange[0]
+    labels = history.labels or tuple(each.label for each in reversed(history.windows))
+    reasons = joined(each.text for each in newest.reasons)
+    if newest.label is None:
+        text = message(_TOGETHER, count=len(labels), reasons=reasons)
+    else:
+        text = counted(
+            "{window} is anomalous: {reasons}",
+            "{count} windows are anomalous, {window} last: {reasons}",
+            len(labels),
+            window=newest.label,
+            reasons=reasons,
+        )
+    figures = [{"name": each.name, "p_adjusted": each.p_adjusted} for each in newest.reasons]
+    days = windows.first_day(labels[-1]), windows.last_day(labels[0])
+    facts = {"figures": figures}
+    return MetricFinding(
+        *(history.metric, "anomaly", "figures", text, labels[-1], until, *days), facts
+    )
 
 
 def standing(

@@ -1,4 +1,5 @@
-"""Judges the newest window of a metric: what changed beyond noise, and whether it is honest.
+"""Judges the newest window of a metric: what changed beyond noise. Whether it and those before it
+are honest is judged by `deniable_estimator.asking.history`.
 
 A day is compared with the same weekdays of up to four weeks before, so that a weekend is no change;
 a week or a month with up to four before it. Two or seven days are taken together in the same way
@@ -6,8 +7,6 @@ a week or a month with up to four before it. Two or seven days are taken togethe
 
 A change must also hold, at 95%, beside the earlier spans without any one of them. Otherwise one
 odd day would be told again, as a change back, in each week in which others are compared with it.
-
-A metric of strings without a list of candidates has the honesty figures alone.
 
 Each test is so sure that the stated number of false alarms holds over all metrics.
 
@@ -18,8 +17,8 @@ metric whose windows last d days, and a single "run" has one. A judgement then h
 
     a = B d / (M T),   or   a = B / M  if B is that of a run
 
-and false alarms of all judgements add up to B. Of a, one tenth goes to the honesty figures of the
-window (`Verdict`, adjusted by Holm), and nine tenths to changes. These are shared equally among the
+and false alarms of all judgements add up to B. Of a, one tenth goes to the honesty figures
+of the windows, and nine tenths to changes. These are shared equally among the
 spans that are compared (`SPANS`), and a span's part among the series of the metric (Bonferroni). A
 series has changed if its p-value is at most the level that is left.
 
@@ -34,13 +33,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, TypeAlias
 
 from deniable.protocol import windows
-from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure, Verdict
+from deniable_estimator.analyses.anomalies import LEAST_REPORTS
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.fetch import Question
-from deniable_estimator.asking.history import look_at_each
 from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison
 
 Per: TypeAlias = Literal["run", "week", "month", "year"]
@@ -108,7 +107,7 @@ def judgement_level(allowed: FalseAlarms, metrics: int, kind: windows.Kind) -> J
     )
 
 
-Ask: TypeAlias = Callable[[Collection[str]], Question]
+Ask: TypeAlias = Callable[[tuple[str, ...]], Question]
 """The data of these windows together."""
 
 WEEKS_BEFORE = 4
@@ -154,8 +153,6 @@ class Judgement:
     leaning: frozenset[str] = frozenset()
     """How each series compares with before in the longest span, noise or not: as the `detail` of a
     change."""
-    figures: tuple[Figure, ...] = ()
-    """The honesty figures that raise an alarm."""
 
 
 def newest_settled(labels: Collection[str], now: float, wait_days: int = WAIT_DAYS) -> str | None:
@@ -169,32 +166,32 @@ def judge(
     labels: Collection[str],
     window: str,
     rules: MetricRules,
-    level: JudgementLevel,
+    level: float,
 ) -> Judgement | None:
     """What `window` says beside those before it; None if it has too few of the usual reports yet.
 
     Args:
         labels: all windows that have reports.
+        level: that of the changes in each span, for all series together.
     """
-    newest = ask([window])
+    ask = cache(ask)
+    newest = ask((window,))
     before = _spans_before(window, 1, labels)
     usual = ask(_together(before)).n / len(before) if before else 0.0
     if newest.n < _HALF * usual:
         return None
-    (seen,) = look_at_each([window], [newest])
-    figures = Verdict.of(seen.figures).alarms(level.anomaly)
     if any(part.unnamed for part in newest.parts):
-        return Judgement(window, newest.n, figures=figures)
+        return Judgement(window, newest.n)
     told: dict[str, WatchedChange] = {}
     leaning: frozenset[str] = frozenset()
     for size in SPANS[windows.kind_of(window)]:
-        found, changes = _changes(ask, labels, window, size, rules, level.span)
+        found, changes = _changes(ask, labels, window, size, rules, level)
         for each in changes:
             told.setdefault(each.series, each)
         if found is not None:
             sizes = zip(_details(found), found.difference.tolist(), strict=True)
             leaning = frozenset(detail for detail, size in sizes if abs(size) > 0)
-    return Judgement(window, newest.n, tuple(told.values()), leaning, figures)
+    return Judgement(window, newest.n, tuple(told.values()), leaning)
 
 
 def _changes(
@@ -254,14 +251,14 @@ def _agrees(found: Comparison, place: int, other: Comparison) -> bool:
     return float(other.low[at]) > 0 if rises else float(other.high[at]) < 0
 
 
-def _together(spans: Sequence[Sequence[str]], without: Sequence[str] = ()) -> list[str]:
+def _together(spans: Sequence[Sequence[str]], without: Sequence[str] = ()) -> tuple[str, ...]:
     """All windows of these spans, but those of one."""
-    return [label for span in spans if span is not without for label in span]
+    return tuple(label for span in spans if span is not without for label in span)
 
 
-def _span(window: str, size: int) -> list[str]:
+def _span(window: str, size: int) -> tuple[str, ...]:
     """The `size` windows that end with this one, the oldest first."""
-    return [windows.shifted(window, -before) for before in range(size - 1, -1, -1)]
+    return tuple(windows.shifted(window, -before) for before in range(size - 1, -1, -1))
 
 
 def _spans_before(window: str, size: int, labels: Collection[str]) -> list[list[str]]:

@@ -17,7 +17,6 @@ import click
 
 from deniable.tools.command_line import command
 from deniable_estimator.annotations import load_annotations
-from deniable_estimator.asking.alarm import alarm_in
 from deniable_estimator.asking.fetch import read
 from deniable_estimator.asking.history import History, history_in
 from deniable_estimator.asking.segments import SegmentTrends, by_segment, trends_by_segment
@@ -77,9 +76,10 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
         change = call.change(reader, answer)
         if call.form is None:
             asked = reader, call.registry, call.query, alarm_level
-            if alarm := alarm_in(history_in(*asked, answer.verdict.figures, time.time())):
+            found = history_in(*asked, answer.verdict.figures, time.time())
+            if found.strange:
                 click.echo(
-                    f"{alarm.text} `deniable estimate anomalies {call.metric.name}` says why."
+                    f"{found.text} `deniable estimate anomalies {call.metric.name}` says why."
                 )
     more = call.told_since(change)
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
@@ -215,15 +215,13 @@ def anomalies(call: StoreCall) -> None:
     for it. Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise
     one.
     """
-    level, metric = alarm_level_in_force(), call.metric
-    is_closed = not metric.needs_candidates and metric.type.name != "discovery"
+    level = alarm_level_in_force()
     with call.reading("Looking at each window") as reader:
-        whole = read(reader, call.registry, call.query).verdict.figures if is_closed else ()
-        found = history_in(reader, call.registry, call.query, level, whole, time.time())
+        found = history_in(reader, call.registry, call.query, level, None, time.time())
     if call.form is None:
         call.check(len(found.windows))
     call.say(len(found.windows), found.to_dict, lambda: _history_document(found))
-    if found.anomalous:
+    if found.strange:
         sys.exit(ALARM)
 
 
@@ -239,6 +237,11 @@ def _history_document(history: History) -> Document:
             strange = "too little to judge by"
         rows.append((window.label, window.n, "" if least is None else f"{least:.2g}", strange))
         tones.append("alarm" if alarms else "quiet" if least is None else "plain")
+    if reasons := history.whole.alarms(history.alarm_level):
+        strange = "; ".join(printable(each.text) for each in reasons)
+        n = sum(window.n for window in history.windows)
+        rows.append((history.strange[-1].when, n, f"{reasons[0].p_adjusted:.2g}", strange))
+        tones.append("alarm")
     columns = (
         Column("window", "window", "words"),
         Column("n", "reports", "count"),
@@ -246,7 +249,7 @@ def _history_document(history: History) -> Document:
         Column("strange", "what is strange", "words"),
     )
     verdict = Note("Nothing here is unlike honest reports.", "good")
-    if history.anomalous:
+    if history.strange:
         verdict = Note(
             "Leave such windows out of what you decide by (--without), and find out why: fakes, a "
             "faulty app, or an event. Do not correct the estimates.",

@@ -188,8 +188,8 @@ def opened(address: str | None) -> Iterator[Reader]:
         yield reader
     finally:
         store.close()
-        for metric, labels in sorted(reader.left_out.items()):
-            named = ", ".join(sorted(labels)[:_NAMED]) + ", ..." * (len(labels) > _NAMED)
+        for metric, labels in reader.left_out.items():
+            named = ", ".join(labels[:_NAMED]) + ", ..." * (len(labels) > _NAMED)
             click.echo(
                 f"warning: not counted, because it cannot be read: {metric}, {named}. "
                 "`deniable store info` says why and what to do",

@@ -1,12 +1,10 @@
 """The weekly digest: of each metric whether it changed, what it says, and what needs attention; as
 plain text, and as HTML that mail programs show.
 
-The last complete weeks are compared with as many before them. A metric with windows of a month
-takes part if a month ended in these weeks, and is compared by months. The days since the latest
-annotation are compared with as many before it (`deniable_estimator.asking.comparison`). Over all
-metrics and values of a digest together, the expected number of false changes is at most 1 in 20: a
-metric's part of .05 is shared by its values and by both comparisons (Bonferroni). Intervals that
-are shown have 95% each.
+The last complete weeks are compared with as many before them (`judging/newest_week.py`). A metric
+with windows of a month is compared by months, if one ended in these weeks. The days since the
+latest annotation are compared with as many before it (`deniable_estimator.asking.comparison`); then
+both comparisons share a metric's part of the false changes. Intervals that are shown have 95% each.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
@@ -24,21 +23,22 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.asking.comparison import (
-    compare,
     days_since,
     kept_from,
     since_headline,
 )
 from deniable_estimator.asking.fetch import Selection, select
+from deniable_estimator.asking.history import History, history_in
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.dashboard.ranges import before, newest_period
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.judging.findings import findings_of, page_of, standing
+from deniable_estimator.judging.findings import anomaly_of, findings_of, page_of, standing
+from deniable_estimator.judging.newest_week import NoChange, judge_week, why_not
 from deniable_estimator.judging.newest_window import Judgement, MetricRules, newest_settled
-from deniable_estimator.kinds.base import NO_CHANGE, Answer, ChangeTest, Comparison
+from deniable_estimator.kinds.base import NO_CHANGE, Answer, Comparison
 from deniable_estimator.kinds.formats import estimate_of
 from deniable_estimator.messages import counted, isolated, joined, message, sentence, translated
 
@@ -47,9 +47,6 @@ NEAR_DAYS = 3
 
 SINCE_DAYS = 91
 """What changed since an annotation is told until it is so many days old."""
-
-LEVEL = 0.05
-"""The expected number of false changes in a digest."""
 
 _TOLD = 0.95
 _NAMED = 3
@@ -63,7 +60,7 @@ _DISCOVERY = message("`deniable estimate discover` lists the strings that were f
 _NOTHING = message("no reports in these weeks")
 _NEVER = message("no reports so far")
 _NEAR = sentence("near in time: {noted}")
-_DISHONEST = sentence("these weeks look dishonest: {reasons}")
+_NO_MONTH = message("no month ended in these weeks")
 _TITLE = sentence("deniable: {first} to {last}")
 _NONE = message("nothing")
 _FOOT = message(
@@ -126,26 +123,36 @@ def weekly_digest(
     latest = noted[-1] if noted else None
     digest = WeeklyDigest(weekly.first, last, latest.text if latest else "")
     family = len(metrics) * (2 if latest else 1)
+
+    def judged(selection: Selection, days: Days) -> tuple[Comparison | NoChange, History]:
+        name, earlier = selection.metric.name, before(days, selection.metric.window)
+        both = Query(name, Days(earlier.first, days.last))
+        seen = history_in(reader, registry, both, ALARM_LEVEL / family, None, now)
+        return judge_week(partial(_answer, selection), days, earlier, seen, family), seen
+
     for metric in metrics:
         query = Query(metric.name, candidates=listed_strings(metric, candidates_folder))
         whole = select(reader, registry, query)
         selection = whole.apart()
-        period = newest_period(weekly, now, "month") if metric.window == "month" else weekly
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
         page = page_of(dashboard, metric.name, {})
+        period = newest_period(weekly, now, "month") if metric.window == "month" else weekly
         if not whole.labels:
             digest.silent.append(DigestLine(metric.name, _NEVER, page))
-        elif period and period.last >= weekly.first:
-            after = _answer(selection, period)
-            text, new, odd = _judged_line(metric, selection, period, after, family)
+        elif period is None or period.last < weekly.first:
+            digest.unchanged.append(DigestLine(metric.name, _NO_MONTH, page))
+        else:
+            found, seen = judged(selection, period)
+            new = not isinstance(found, str) and bool(found.places)
+            text = _said(selection, period, found)
             shown = page_of(dashboard, metric.name, period.query)
             near = _noted(metric, period, annotations) if new else ""
             told = digest.changed if new else digest.unchanged
             told.append(DigestLine(metric.name, text, shown, near))
-            if odd:
-                needs.append(odd)
+            if odd := seen.new(period.touches):
+                needs.append(anomaly_of(odd, now).text)
         if latest and latest.concerns(metric.name):
-            _add_since(digest, metric, selection, latest, family, dashboard)
+            _add_since(digest, metric, latest, partial(judged, selection), dashboard)
         digest.attention += [DigestLine(metric.name, each, page) for each in needs]
     return digest
 
@@ -187,9 +194,8 @@ def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: fl
 def _add_since(
     digest: WeeklyDigest,
     metric: Metric,
-    selection: Selection,
     noted: Annotation,
-    family: int,
+    judged: Callable[[Days], tuple[Comparison | NoChange, History]],
     dashboard: str,
 ) -> None:
     """Add what changed since an annotation, where that is known."""
@@ -198,8 +204,8 @@ def _add_since(
         days = days_since(noted.text, noted.day, metric.window, digest.last, kept)
     except EstimateError:
         return
-    found = _compared(metric, selection, days, _answer(selection, days), family)
-    if found is None:
+    found, _ = judged(days)
+    if isinstance(found, str):
         return
     digest.compared += 1
     if found.changed.any():
@@ -208,39 +214,22 @@ def _add_since(
         digest.since.append(DigestLine(metric.name, text, page))
 
 
-def _judged_line(
-    metric: Metric,
-    selection: Selection,
-    period: Days,
-    after: Answer | None,
-    family: int,
-) -> tuple[str, bool, str | None]:
-    """What is said of a metric, whether it changed, and what looks dishonest."""
+def _said(selection: Selection, period: Days, found: Comparison | NoChange) -> str:
+    """What is said of a metric."""
+    if not isinstance(found, str):
+        told = message(_SAME, told=_leading(found.after), no_change=NO_CHANGE)
+        # A note says, for example, that devices report otherwise since a day.
+        return joined((_changes(found) if found.places else told, *found.notes))
+    metric, after = selection.metric, _answer(selection, period)
     if after is None:
-        told: str = _OPEN if metric.needs_candidates else _NOTHING
+        if not any(map(period.touches, selection.labels)):
+            return _NOTHING
         if isinstance(metric.type, Discovery):
-            told = _DISCOVERY
-        return told if any(map(period.touches, selection.labels)) else _NOTHING, False, None
-    figures = after.verdict.alarms(ALARM_LEVEL / family)
-    odd = message(_DISHONEST, reasons=joined(e.text for e in figures)) if figures else None
-    told = _leading(after)
-    found = _compared(metric, selection, period, after, family)
-    if found is None:
-        return message(_NEW, told=told), False, odd
-    changed = bool(found.places)
-    said = _changes(found) if changed else message(_SAME, told=told, no_change=NO_CHANGE)
-    # A note says, for example, that one of the weeks lacks a weekday.
-    return joined((said, *found.notes)), changed, odd
-
-
-def _compared(
-    metric: Metric, selection: Selection, days: Days, after: Answer | None, family: int
-) -> Comparison | None:
-    """Beside the days before; None without reports then or now."""
-    earlier = None if after is None else _answer(selection, before(days, metric.window))
-    if after is None or earlier is None:
-        return None
-    return compare(earlier, after, ChangeTest(adjust="bonferroni", alpha=LEVEL / family))
+            return _DISCOVERY
+        return _OPEN if metric.needs_candidates else _NOTHING
+    if found == "nothing_before":
+        return message(_NEW, told=_leading(after))
+    return message(_SAME, told=_leading(after), no_change=why_not(found, metric.window))
 
 
 def _changes(found: Comparison) -> str:

@@ -13,11 +13,19 @@ from deniable.protocol import windows
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.asking.fetch import select
+from deniable_estimator.asking.history import history_in
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import LENGTHS, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.dashboard.language import LANGUAGES
-from deniable_estimator.judging.findings import MetricFinding, findings_of, page_of, standing
+from deniable_estimator.dashboard.ranges import read_range
+from deniable_estimator.judging.findings import (
+    MetricFinding,
+    anomaly_of,
+    findings_of,
+    page_of,
+    standing,
+)
 from deniable_estimator.judging.newest_window import (
     Judgement,
     judge,
@@ -112,12 +120,18 @@ class Watcher:
         found = list(standing(metric, newest, rules, now, awaited))
         kinds = {"expires", "stale"}
         window = newest_settled(selection.labels, now, self.rules.wait_days)
-        if window is not None and _is_later(window, state.judged.get(metric.name)):
+        before = state.judged.get(metric.name)
+        if window is not None and _is_later(window, before):
             level = judgement_level(self.rules.false_alarms, len(self.metrics), metric.window)
-            asked = selection.labels, window, rules, level
+            # The days that pages show by themselves; what is read of them serves the judgement too.
+            latest = Query(metric.name, read_range({}, windows.end(window), metric.window))
+            history = history_in(self.reader, self.registry, latest, level.anomaly, None, now)
+            asked = selection.labels, window, rules, level.span
             judged = judge(lambda each: selection.within(each).read(), *asked)
             if judged is not None:
                 state.judged[metric.name] = window
+                if anomalous := history.new(lambda label: _is_later(label, before)):
+                    found.append(anomaly_of(anomalous, windows.end(window)))
                 found += [
                     self._dated(metric, each)
                     for each in findings_of(metric, judged, rules, own=not selection.of_pair)

@@ -93,6 +93,8 @@ def test_all_else_is_answered_without_the_window(client):
     assert found.json["n"] == (len(DAYS) - 1) * EACH
     again = {"If-None-Match": found.headers["ETag"]}
     assert client.get(f"{api}/estimate?{days}", headers=again).status_code == 200
+    later = client.get(f"/metric/dark_mode?from={DAYS[5]}&to={DAYS[-1]}&by=day")
+    assert "Deniable-Unreadable" not in later.headers, "what is compared with is not asked for"
     other = client.get(f"/metric/browser?{days}")
     assert (other.status_code, "cannot be read" in other.text) == (200, False)
 

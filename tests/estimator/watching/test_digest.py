@@ -44,7 +44,8 @@ def test_a_metric_that_never_had_a_report_has_its_own_heading(store, registry):
 
 
 def test_a_month_is_told_when_it_ends(store, fill, tmp_path):
-    """A metric by months has a line in the week in which one ended, and in no other."""
+    """A metric by months is compared in the week in which one ended; in any other its line says
+    that none did."""
     registry = Registry.parse(declared(m={"type": "boolean", "window": "month"}))
     scheme, rng = registry["m"].scheme, np.random.default_rng(1)
     fill(sample_tally(scheme, [9, 9], rng, metric="m", window="2026-01"), scheme)
@@ -53,7 +54,8 @@ def test_a_month_is_told_when_it_ends(store, fill, tmp_path):
             Reader(store), registry, tuple(registry), {}, "https://d.example", noon(number)
         )
         assert (found.first <= date(2026, 10, 31) <= found.last) == ended
-        assert len(found.unchanged) == ended, number
+        (line,) = found.unchanged
+        assert (line.text != "no month ended in these weeks") == ended, number
 
 
 def test_uneven_weeks_are_told(store, registry, report):
@@ -65,6 +67,22 @@ def test_uneven_weeks_are_told(store, registry, report):
         (line,) = made(store, registry).unchanged
         assert ("do not hold the same weekdays" in line.text) == told
         report(13)
+
+
+def test_an_anomalous_day_needs_attention(store, registry, report):
+    """A day with four times the usual reports is told, and its week is not compared; nor is the
+    next one, which tells no more of it."""
+    for number in range(21):
+        report(
+            number, firefox=0.9 if number == 10 else 0.4, devices=80_000 - 60_000 * (number != 10)
+        )
+    for now, told in ((MONDAY, True), (noon(20), False)):
+        found = made(store, registry, now)
+        (line,) = found.unchanged
+        assert line.text.endswith("not compared, because one of the two looks dishonest")
+        assert [each.text for each in found.attention] == [
+            "2026-10-15 is anomalous: 80,000 reported, where 20,000 were usual before"
+        ] * told
 
 
 @pytest.mark.parametrize("changed", [True, False])

@@ -277,13 +277,49 @@ def test_a_metric_with_memos_tells_its_changes(store, registry_file, fill):
     registry = Registry.parse(text.replace("= 2.0\n", '= 1.0\nlongitudinal = "memoize"\n'))
     scheme, rng = registry["browser"].scheme, np.random.default_rng(9)
     for number in range(36):
-        counts = np.array([14_000 if number == 35 else 6_000, 2_000, 2_000, 2_000])
+        counts = np.array([11_000, *[3_000] * 3] if number == 35 else [5_000] * 4)
         fill(sample_tally(scheme, counts, rng, metric="browser", window=day(number)), scheme)
     watcher, state = RenewedWatcher(Reader(store), registry, rules(registry)), WatchState()
     assert told(watcher.run(state, noon(34))) == []
     found = told(watcher.run(state, noon(35)))
     assert {kind for kind, _ in found} == {"change"}
     assert told(watcher.run(state, noon(35))) == []
+
+
+def test_more_reports_than_usual_are_told_once(watcher, settled, report):
+    """Of a day with four times as many, as the overview and `anomalies` tell it, once: also where
+    no run judged that day itself. Later days are told again."""
+    report(35, devices=80_000)
+    report(36)
+    (message,) = watcher.run(settled, noon(36)).messages
+    assert (message["kind"], message["since"]) == ("anomaly", day(35))
+    assert message["text"] == (
+        f"{day(35)} is anomalous: 80,000 reported, where 20,000 were usual before"
+    )
+    assert message["link"].endswith(f"/metric/browser?from={day(35)}&to={day(35)}")
+    for number in range(37, 45):
+        report(number)
+        assert told(watcher.run(settled, noon(number))) == []
+    report(45, devices=800_000)
+    report(46, devices=900_000)
+    (message,) = watcher.run(settled, noon(46)).messages
+    assert message["text"].startswith(f"2 windows are anomalous, {day(46)} last: 900,000 reported")
+    assert message["link"].endswith(f"?from={day(45)}&to={day(46)}")
+
+
+def test_what_no_day_shows_is_told_of_all_together(store, registry, fill):
+    """Of four weeks with a share below zero by one standard error each day, once. Seed 4."""
+    rng, scheme = np.random.default_rng(4), registry["browser"].scheme
+    watcher, state = RenewedWatcher(Reader(store), registry, rules(registry)), WatchState()
+    for number in range(30):
+        tally = sample_tally(scheme, [20_000, 0, 0, 0], rng, metric="browser", window=day(number))
+        tally.rows[0].cells[:] += [45, 0, 0, -45]
+        fill(tally, scheme)
+        if number == 27:
+            (message,) = watcher.run(state, noon(27)).messages
+    assert message["text"].startswith("28 windows together are anomalous: the lowest share, ")
+    assert message["link"].endswith(f"?from={day(0)}&to={day(27)}")
+    assert told(watcher.run(state, noon(29))) == []
 
 
 def test_weekends_are_no_change(watcher, report):

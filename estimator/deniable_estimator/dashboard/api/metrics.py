@@ -21,10 +21,11 @@ from deniable_estimator.dashboard.api.representations import Form, respond_conte
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.filters import admits, read_filters
 from deniable_estimator.dashboard.overview.listing import OverviewEntry, list_metrics, read_overview
-from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange
+from deniable_estimator.dashboard.overview.week import WeekChange
 from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.inputs import Asked
+from deniable_estimator.judging.newest_week import LEVEL
 
 _LISTED = (
     *("name", "type", "description", "owner", "tags", "window", "epsilon", "lifetime_epsilon"),

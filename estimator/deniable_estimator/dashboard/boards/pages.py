@@ -16,7 +16,7 @@ from werkzeug.exceptions import NotFound
 
 from deniable import DeniableError, Metric, Registry
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.asking.alarm import Alarm
+from deniable_estimator.asking.history import History
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.access.caller import has_role
 from deniable_estimator.dashboard.access.people import Role
@@ -147,7 +147,7 @@ def _table(kind: Kind[Any], estimate: Answer, item: BoardChart) -> dict[str, Any
 
 
 def _trend(
-    reading: PageReading, view: View, estimate: Answer, alarm: Alarm | None, name: str
+    reading: PageReading, view: View, estimate: Answer, alarm: History | None, name: str
 ) -> dict[str, Any]:
     """The trend and the annotations on it; without two periods that have reports, nothing."""
     shown = [each for each in view.values if each in estimate.series.names]

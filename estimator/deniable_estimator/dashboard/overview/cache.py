@@ -21,6 +21,7 @@ from time import monotonic, thread_time
 from deniable.protocol import windows
 from deniable_collector.stores.commits import ID_RETENTION
 from deniable_collector.stores.errors import StoreError
+from deniable_estimator.asking.fetch import note_asked
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
@@ -111,7 +112,9 @@ def bring(
             if ended:
                 raise
         old, changed = _outdated(source, asked, current)
-    _note_unreadable(source, asked)
+    # What is kept was read by others: the page lacks the windows that its summaries lack.
+    for each in asked:
+        note_asked(source.reader, source.registry, each.metric, each.days)
     return len(changed), _blank(old), again
 
 
@@ -159,14 +162,6 @@ def _make(source: DataSource, old: Sequence[PageReading], current: Mapping[str, 
             source.results.keep(summary_key(each), kept, _SIZE)
     if (took := thread_time() - started) > PAGE_PATIENCE:
         source.results.keep(_RESTS, monotonic() + _REST * took)
-
-
-def _note_unreadable(source: DataSource, asked: Sequence[PageReading]) -> None:
-    """Let the page name the windows that its summaries lack."""
-    for each in asked:
-        pair = source.registry.unasked.get(each.metric.name)
-        for metric in (each.metric, *((pair,) if pair else ())):
-            source.reader.note_touched(metric.name, each.days.touches)
 
 
 def _versions(source: DataSource, asked: Sequence[PageReading]) -> dict[str, object]:

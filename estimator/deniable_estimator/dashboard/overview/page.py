@@ -18,11 +18,11 @@ from deniable_estimator.dashboard.overview.listing import (
     read_overview,
 )
 from deniable_estimator.dashboard.overview.summary import MetricSummary, standing_notes
-from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
+from deniable_estimator.dashboard.overview.week import WeekChange
 from deniable_estimator.dashboard.ranges import RangeError, presets, since_presets
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.words import freshness, type_name
-from deniable_estimator.kinds.formats import kind
+from deniable_estimator.judging.newest_week import LEVEL, NoChange, why_not
 from deniable_estimator.messages import message, sentence
 
 STRIP = 6
@@ -30,13 +30,6 @@ STRIP = 6
 FOLDED = 44
 """So many more are folded below them; the list has them all."""
 
-_NOT_COMPARED: dict[NoChange, str] = {
-    "no_reports": sentence("nothing to compare: no reports in the newest complete {kind}"),
-    "nothing_before": sentence("nothing to compare: no reports in the {kind} before"),
-    "anomalous": sentence("not compared, because one of the two looks dishonest"),
-    "incomplete": sentence("no {kind} after it is complete yet"),
-    "uneven": sentence("not compared, because the two do not hold the same weekdays"),
-}
 _NAMED = sentence("{series}: {change}")
 
 
@@ -73,8 +66,7 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
 def change_text(change: WeekChange | NoChange, window: str) -> str:
     """A change in words, for the card of a metric with such windows."""
     if not isinstance(change, WeekChange):
-        period = kind("month" if window == "month" else "week")
-        return message(_NOT_COMPARED[change], kind=period)
+        return why_not(change, window)
     label = message("yes") if change.label == "true" else change.label
     return with_others(message(_NAMED, series=label, change=change.text), change.others)
 

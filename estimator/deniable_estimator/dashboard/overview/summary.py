@@ -24,7 +24,6 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.week import (
     RULES,
-    NoChange,
     WeekChange,
     newest_findings,
     week_change,
@@ -35,6 +34,7 @@ from deniable_estimator.document.plot.marks import DrawnLine
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing
+from deniable_estimator.judging.newest_week import NoChange
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.discovery.finds import Finds
 from deniable_estimator.kinds.formats import estimate, estimate_of, series_name

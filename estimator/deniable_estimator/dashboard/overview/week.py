@@ -2,21 +2,17 @@
 since something happened from as many before it; and what `deniable watch` would tell of its newest
 window.
 
-Weeks begin on Monday, as those of the digest do; a metric whose windows are months is compared by
-months. Over all values and metrics of the overview together, the expected number of false changes
-is at most 1 in 20: a metric's part of .05 is shared by its values (Bonferroni), as in the digest.
 The interval that is shown has 95%.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
-from typing import Literal, TypeAlias
+from datetime import timedelta
 
 from deniable.protocol import windows
-from deniable_estimator.asking.alarm import Alarm
-from deniable_estimator.asking.comparison import chosen_series, compare
+from deniable_estimator.asking.comparison import chosen_series
+from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.alarms import alarm_of
@@ -24,6 +20,7 @@ from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before as days_before
 from deniable_estimator.dashboard.ranges import newest_period
 from deniable_estimator.judging.findings import MetricFinding, findings_of
+from deniable_estimator.judging.newest_week import NoChange, judge_week
 from deniable_estimator.judging.newest_window import (
     WAIT_DAYS,
     FalseAlarms,
@@ -32,15 +29,7 @@ from deniable_estimator.judging.newest_window import (
     judgement_level,
     newest_settled,
 )
-from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison
-
-LEVEL = 0.05
-"""The expected number of false changes on an overview."""
-
-NoChange: TypeAlias = Literal["no_reports", "nothing_before", "anomalous", "uneven", "incomplete"]
-"""Why a week is not compared: it has no reports; the week before has
-none; one of the two looks dishonest; one has reports of weekdays that the other lacks;
-or no window after what happened is complete."""
+from deniable_estimator.kinds.base import Answer, Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +62,7 @@ class WeekChange:
 
 
 def week_change(
-    reading: PageReading, answer: Answer, family: int, alarm: Alarm | None
+    reading: PageReading, answer: Answer, family: int, alarm: History | None
 ) -> WeekChange | NoChange:
     """The change of the series that changed most for its noise; of the leading one, if none
     changed.
@@ -98,23 +87,15 @@ def week_change(
     if before.first < days.first:
         careful = replace(source, alarm_level=source.alarm_level / family)
         alarm = alarm_of(PageReading(careful, metric, replace(days, first=before.first)))
-    if alarm and any(week.touches(each) or before.touches(each) for each in alarm.labels):
-        return "anomalous"
-    new = reading.over(week).estimate().answer
-    if not new.n:
-        return "no_reports"
-    old = reading.over(before).estimate().answer
-    if not old.n:
-        return "nothing_before"
-    if metric.window == "day" and _weekdays(old) != _weekdays(new):
-        return "uneven"
-    found = compare(old, new, ChangeTest(alpha=LEVEL / family))
-    return _change_words(week, before, found, answer.leading)
+
+    def ask(some: Days) -> Answer:
+        return reading.over(some).estimate().answer
+
+    found = judge_week(ask, week, before, alarm, family)
+    return found if isinstance(found, str) else _change_words(week, before, found, answer.leading)
 
 
-def _change_words(
-    week: Days, before: Days, found: Comparison, leading: str
-) -> WeekChange | NoChange:
+def _change_words(week: Days, before: Days, found: Comparison, leading: str) -> WeekChange:
     place, others = chosen_series(found, leading)
     unit = found.after.unit
     numbers = (found.old, found.new, found.difference, found.low, found.high)
@@ -133,10 +114,6 @@ def _change_words(
         others=others,
         score=abs(difference) / error if (error := float(found.std_error[place])) > 0 else 0.0,
     )
-
-
-def _weekdays(answer: Answer) -> set[int]:
-    return {date.fromisoformat(each).weekday() for each in answer.windows}
 
 
 FALSE_ALARMS = FalseAlarms(0.05, "run")
@@ -171,7 +148,7 @@ def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, .
         return ()
     labels = frozenset(each for each in selection.labels if windows.end(each) <= end)
     selection = selection.within(labels)
-    level = judgement_level(FALSE_ALARMS, family, metric.window)
+    level = judgement_level(FALSE_ALARMS, family, metric.window).span
     known = "judged", *selection.version(), window, level, reading.strings
 
     def work() -> list[MetricFinding]:
@@ -182,8 +159,4 @@ def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, .
     found = source.results.get(digest(*known), work)
     # Of a boolean one half says it all.
     halves = metric.values == ("true", "false")
-    return tuple(
-        each
-        for each in found
-        if each.kind != "anomaly" and not (halves and each.facts.get("series") == "false")
-    )
+    return tuple(each for each in found if not (halves and each.facts.get("series") == "false"))
