@@ -1,6 +1,7 @@
 """Answers of numbers: combined over schemes, compared, and what is refused."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -42,16 +43,21 @@ def series(answer):
     return dict(zip(found.names, zip(*columns, strict=True), strict=True))
 
 
-def test_another_range_leaves_the_smaller_part_out():
-    """Distributions with other edges are not averaged: the larger one answers, and says how many
-    reports it leaves out. Means of logarithms and of numbers are refused."""
+def test_another_range_leaves_the_older_part_out():
+    """Distributions with other edges are not averaged: the newest one answers, however few reports
+    it has, and says how many it leaves out and where they are; over the same days that is the one
+    in force, which comes first. Means of logarithms and of numbers are refused."""
     rng = np.random.default_rng(9)
     large = told(declared("distribution"), rng.uniform(0, 100, 20_000), rng)
     small = told(declared("distribution", high=200), rng.uniform(0, 100, 5000), rng, DAYS[1])
-    both = combine([small, large])
-    assert both.n == 20_000
-    said = "the range or the cells have changed: 5,000 reports under others are left out"
-    assert any(each.startswith(said) for each in both.warnings)
+    said = "the newest is shown, and 20,000 reports under others are left out"
+    where = "; choose 16 Nov 2026 to see them"
+    for day, told_where in ((DAYS[1], where), (DAYS[0], "")):
+        both = combine([replace(small, windows=(day,)), large])
+        assert both.n == 5000
+        assert both.warnings[-1] == f"the range or the cells have changed: {said}{told_where}"
+    back = combine([large, replace(small, windows=(DAYS[0],))])
+    assert back.n == 20_000
     linear = told(declared(low=1), rng.uniform(1, 99, 5000), rng)
     log = told(declared(low=1, scale="log"), rng.uniform(1, 99, 5000), rng, DAYS[1])
     with pytest.raises(EstimateError, match="scale of the metric has changed"):
