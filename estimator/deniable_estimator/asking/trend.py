@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from deniable import Registry
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
-from deniable_estimator.asking.comparison import compare_each
+from deniable_estimator.asking.comparison import compare_each, period_number
 from deniable_estimator.asking.fetch import estimated, select
 from deniable_estimator.asking.query import Days, Query, check_days, find_metric, windows_within
 from deniable_estimator.asking.reader import Reader
@@ -348,11 +348,7 @@ def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:
 
 def _count(by: windows.Kind, first: date, last: date) -> int:
     """How many periods a range touches; naming those of a thousand years takes a minute."""
-    if by == "month":
-        return 12 * (last.year - first.year) + last.month - first.month + 1
-    step = 7 if by == "week" else 1
-    # Day 1 of the calendar was a Monday.
-    return (last.toordinal() - 1) // step - (first.toordinal() - 1) // step + 1
+    return period_number(by, last) - period_number(by, first) + 1
 
 
 def _rows(period: Period) -> list[tuple[Any, ...]]:

@@ -65,31 +65,38 @@ class StoreCall:
         from deniable_estimator.asking.comparison import compare
         from deniable_estimator.asking.fetch import read
 
-        earlier = replace(self.query, days=self.query.days.earlier)
-        before = read(reader, self.registry, earlier)
+        before = read(reader, self.registry, replace(self.query, days=self._earlier))
         after = after or read(reader, self.registry, self.query)
         return compare(before, after) if before.n and after.n else None
 
     def told_since(self, found: Comparison | None) -> dict[str, Any]:
-        """Say what has changed in a sentence, with the days; of JSON the part with `moment`,
-        `text`, and the `change` as the API has a comparison. Without --since nothing."""
+        """Say what has changed in a sentence, with the days; of JSON the days with what they were
+        asked by, as the API has them, the `change` as the API has a comparison, and the sentence,
+        `change_text`. Without --since nothing."""
         days, metric = self.query.days, self.metric.name
         if not days.since:
             return {}
-        from deniable_estimator.asking.comparison import since_headline
+        from deniable_estimator.asking.comparison import periods_told, since_headline
         from deniable_estimator.messages import isolated
 
-        name, earlier = isolated(days.since), days.earlier
+        name, earlier, change = isolated(days.since), self._earlier, None
         compared = f"({days.first} to {days.last} vs {earlier.first} to {earlier.last})"
         if found is None:
             text = f"{metric}: nothing to compare with since {name} {compared}."
         else:
             notes = "".join(f"\nNote: {note}." for note in found.notes)
             text = f"{since_headline(metric, found, name)} {compared}.{notes}"
+            change = {**found.to_dict(), **periods_told(found, earlier, days)}
         if self.form is None:
             click.echo(text)
-        change = None if found is None else found.to_dict()
-        return {"since": {"moment": days.since, "text": text, "change": change}}
+        return {**days.told, "change": change, "change_text": text}
+
+    @property
+    def _earlier(self) -> Days:
+        """The days that those since something happened are compared with."""
+        from deniable_estimator.asking.comparison import left_out_alike
+
+        return left_out_alike(self.query.days.earlier, self.query.days)
 
     def say(
         self,

@@ -185,7 +185,8 @@ def trend(
         change = call.change(reader)
     noted = load_annotations(file_in_folder(ANNOTATIONS))
     step = step_asked(answer, (value,) if value else (), noted)
-    more = call.told_since(change)
+    if more := call.told_since(change):
+        more |= query.days.told
     if call.form is None:
         call.check(len(answer.reported))
     call.say(

@@ -145,7 +145,7 @@ def weekly_digest(
             if odd:
                 needs.append(odd)
         if latest and latest.concerns(metric.name):
-            _add_since(digest, metric, selection, latest, family, dashboard)
+            _add_since(digest, metric, whole, latest, family, dashboard)
         digest.attention += [DigestLine(metric.name, each, page) for each in needs]
     return digest
 
@@ -196,9 +196,9 @@ def _add_since(
     try:
         kept = kept_from(metric, digest.last + timedelta(1))
         days = days_since(noted.text, noted.day, metric.window, digest.last, kept)
+        found = _compared(metric, selection, days, _answer(selection, days), family)
     except EstimateError:
         return
-    found = _compared(metric, selection, days, _answer(selection, days), family)
     if found is None:
         return
     digest.compared += 1
