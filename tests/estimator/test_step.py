@@ -1,6 +1,7 @@
 """Where a series steps: false steps, places, confidence sets, and what is said of a trend."""
 
 import math
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -51,7 +52,10 @@ def test_a_step_is_told_with_the_digits_of_its_interval(error, told):
     trend = Trend("m", "day", 0.95, periods)
     found = Step(1, 1, 1, 0.0283, error, 1e-9)
     step = TrendStep(trend, "yes", found, periods, periods[1], ())
-    assert step.told().startswith(f"A step of {told} points")
+    assert step.told().startswith(f"A step of {told} points, most likely on 2026-11-03 (95% CI")
+    for by, when in (("week", "in week 2026-11-03"), ("month", "in 2026-11-03")):
+        longer = replace(step, trend=replace(trend, by=by))
+        assert f", most likely {when} (" in longer.told()
 
 
 def test_one_exact_number_leaves_no_step():

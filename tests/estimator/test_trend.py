@@ -1,6 +1,7 @@
 """A metric over time: periods, and windows that have not ended."""
 
 from datetime import UTC, date, datetime, timedelta
+from unittest import mock
 
 import pytest
 
@@ -8,6 +9,8 @@ from deniable.protocol import windows
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import _count, trend
+from deniable_estimator.asking.trend_words import trend_frame
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import unfinished
 
 LATER = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
@@ -66,6 +69,41 @@ def test_a_window_is_unfinished_until_it_ends():
         end = windows.end(label)
         assert unfinished([label], end - 1) == (label,)
         assert unfinished([label], end) == ()
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_blank_change_says_why(store, registry, fill, make_tally):
+    """Reports of a week before are missing, or those of some days of a week; where the first
+    reports are and of periods that are not whole nothing is said, as the table shows that."""
+    scheme = registry["browser"].scheme
+    for day in windows.span("day", date(2026, 11, 23), date(2026, 11, 29)):
+        fill(make_tally(scheme, 1000, [500, 500, 50, 50], (day,)), scheme)
+
+    def changes(by):
+        found = trend(Reader(store), registry, Query("browser"), by=by, now=LATER)
+        return {
+            row[0].text: row[-1] and row[-1].text for row in trend_frame(found, ["chrome"]).rows
+        }
+
+    days = changes("day")
+    assert days["2026-11-17"] is days["2026-11-11"] is None
+    assert days["2026-11-26"] == "no reports a week before"
+    assert "no change" in days["2026-11-24"]
+    weeks = changes("week")
+    assert weeks["2026-W48"] == "not compared: reports of some days are missing"
+    assert weeks["2026-W46 (partial)"] is None
+
+
+@pytest.mark.usefixtures("filled")
+def test_an_unknown_value_is_told_those_that_there_are(store, registry):
+    """Twelve of them at most, and how many more."""
+    found = trend(Reader(store), registry, Query("browser"), now=LATER)
+    known = ", ".join(registry["browser"].values)
+    with pytest.raises(EstimateError, match=f"of browser: choose one of {known}$"):
+        trend_frame(found, ["netscape"])
+    few = mock.patch("deniable_estimator.asking.trend_words._FEW", 2)
+    with few, pytest.raises(EstimateError, match=r"choose one of \w+, \w+ and 2 more$"):
+        trend_frame(found, ["netscape"])
 
 
 @pytest.mark.usefixtures("filled")

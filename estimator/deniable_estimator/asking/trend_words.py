@@ -96,7 +96,7 @@ def _name(period: Period, name: str) -> str:
 def _change(period: Period, value: str, alarmed: Collection[str]) -> WordedValue | None:
     change = period.change
     if change is None or value not in change.values:
-        return None
+        return WordedValue(None, period.uncompared, "quiet") if period.uncompared else None
     at = change.values.index(value)
     difference = float(change.difference[at])
     if period.label in alarmed or period.since in alarmed:
@@ -110,8 +110,10 @@ def _axis(trend: Trend, value: str) -> tuple[float, float]:
     shown = [each.series.at(value) for each in trend.answers if value in each.series.names]
     if not shown:
         names = trend.answers[-1].series.names if trend.answers else ()
-        known = f": choose one of {', '.join(names)}" if 0 < len(names) <= _FEW else ""
-        raise EstimateError(f"{value!r} is not one of the values of {trend.metric}{known}")
+        known = ", ".join(names[:_FEW])
+        more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
+        advice = f": choose one of {known}{more}" if known else ""
+        raise EstimateError(f"{value!r} is not one of the values of {trend.metric}{advice}")
     top = max((high for *_, high in shown if math.isfinite(high)), default=math.nan)
     if math.isfinite(top) and trend.unit.of_all:
         return 0.0, top
@@ -122,10 +124,13 @@ def _axis(trend: Trend, value: str) -> tuple[float, float]:
 
 
 _NAMED = 3
-_POINTS = sentence(
-    "A step of {size} points, most likely on {when} ({level:g}% CI {first} to {last})."
-)
-_STEP = sentence("A step of {size}, most likely on {when} ({level:g}% CI {first} to {last}).")
+_POINTS = sentence("A step of {size} points, {likely} ({level:g}% CI {first} to {last}).")
+_STEP = sentence("A step of {size}, {likely} ({level:g}% CI {first} to {last}).")
+_LIKELY: dict[windows.Kind, str] = {
+    "day": sentence("most likely on {when}"),
+    "week": sentence("most likely in week {when}"),
+    "month": sentence("most likely in {when}"),
+}
 _NOTED = sentence("Noted then: {noted}.")
 
 
@@ -151,7 +156,7 @@ class TrendStep:
         told = message(
             _POINTS if unit.of_all else _STEP,
             size=unit.signed(self.found.size, deviations(self.trend.level) * self.found.std_error),
-            when=called(self.period.label),
+            likely=message(_LIKELY[self.trend.by], when=called(self.period.label)),
             level=self.trend.level * 100,
             first=called(self.periods[0].label),
             last=called(self.periods[-1].label),
