@@ -6,9 +6,10 @@ from unittest import mock
 import pytest
 
 from deniable.protocol import windows
+from deniable_estimator.asking.comparison import period_number
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.trend import _count, trend
+from deniable_estimator.asking.trend import trend
 from deniable_estimator.asking.trend_words import trend_frame
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import unfinished
@@ -60,7 +61,8 @@ def test_periods_are_counted_as_they_are_named(by):
         for length in (0, 1, 5, 6, 7, 8, 27, 31, 366):
             first = date(2023, 12, 25) + timedelta(days=begin)
             last = first + timedelta(days=length)
-            assert _count(by, first, last) == len(windows.span(by, first, last))
+            count = period_number(by, last) - period_number(by, first) + 1
+            assert count == len(windows.span(by, first, last))
 
 
 def test_a_window_is_unfinished_until_it_ends():

@@ -121,17 +121,11 @@ def asked_since(
     """
     moment = find_moment(asked, annotations, metric.name if metric else None)
     today = datetime.fromtimestamp(now, UTC).date()
-    kept = kept_from(metric, today) if metric else {}
-    return days_since(*moment, kind, windows.last_complete(kind, now), kept)
-
-
-def kept_from(metric: Metric, today: date) -> dict[str, date]:
-    """The first day from which windows are kept, and the sums of each calendar, as far as the
-    registry says so of a metric."""
-    return {
+    kept = {
         calendar: date.min if days is None else today - timedelta(days)
-        for calendar, days in metric.keep
+        for calendar, days in (metric.keep if metric else ())
     }
+    return days_since(*moment, kind, windows.last_complete(kind, now), kept)
 
 
 _DAY = timedelta(1)

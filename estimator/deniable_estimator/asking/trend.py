@@ -263,19 +263,13 @@ def trend(
     if last == date.max:
         last = max(map(windows.last_day, whole.labels))
     last = max(first, last)
-    counts = {each: _count(each, first, last) for each in groups}
+    counts = {each: period_number(each, last) - period_number(each, first) + 1 for each in groups}
+    given = partial(trend, reader, registry, query, now=now, level=level, points=points)
     if by is None:
         for each in groups[:-1]:
             with suppress(OnlyLongerError):
                 if counts[each] <= MOST_PERIODS:
-                    return trend(
-                        *(reader, registry, query),
-                        by=each,
-                        now=now,
-                        level=level,
-                        points=points,
-                        progress=progress,
-                    )
+                    return given(by=each, progress=progress)
         by = groups[-1]
     if counts[by] > MOST_PERIODS:
         raise EstimateError(
@@ -354,16 +348,11 @@ def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:
         if earlier is None and each.first - next(iter(whole)).first > timedelta(7)
     }
     for (earlier, each), change in zip(pairs, changes, strict=True):
-        if by == "week" and change.notes:
+        if by == "week" and change.uneven:
             found[each] = replace(each, uncompared=_UNEVEN)
         else:
             found[each] = replace(each, since=earlier.label, change=change)
     return [found.get(each, each) for each in periods]
-
-
-def _count(by: windows.Kind, first: date, last: date) -> int:
-    """How many periods a range touches; naming those of a thousand years takes a minute."""
-    return period_number(by, last) - period_number(by, first) + 1
 
 
 def _rows(period: Period) -> list[tuple[Any, ...]]:

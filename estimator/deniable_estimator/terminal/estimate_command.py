@@ -168,7 +168,7 @@ def trend(
     from deniable_estimator.annotations import load_annotations
     from deniable_estimator.asking.segments import trends_by_segment
     from deniable_estimator.asking.trend import trend as read_trend
-    from deniable_estimator.asking.trend_words import step_asked
+    from deniable_estimator.asking.trend_words import step_of
     from deniable_estimator.document.csv_files import csv_text
     from deniable_estimator.terminal.printing import trend_document, trends_document
 
@@ -184,7 +184,7 @@ def trend(
         answer = read_trend(reader, call.registry, query, by=by)
         change = call.change(reader)
     noted = load_annotations(file_in_folder(ANNOTATIONS))
-    step = step_asked(answer, (value,) if value else (), noted)
+    step = step_of(answer, (value,) if value else (), noted)
     if more := call.told_since(change):
         more |= query.days.told
     if call.form is None:

@@ -23,12 +23,7 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.asking.comparison import (
-    compare,
-    days_since,
-    kept_from,
-    since_headline,
-)
+from deniable_estimator.asking.comparison import asked_since, compare, since_headline
 from deniable_estimator.asking.fetch import Selection, select
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import Days, Query
@@ -194,8 +189,8 @@ def _add_since(
 ) -> None:
     """Add what changed since an annotation, where that is known."""
     try:
-        kept = kept_from(metric, digest.last + timedelta(1))
-        days = days_since(noted.text, noted.day, metric.window, digest.last, kept)
+        ended = windows.midnight(digest.last + timedelta(1))
+        days = asked_since(noted.text, [noted], metric.window, ended, metric)
         found = _compared(metric, selection, days, _answer(selection, days), family)
     except EstimateError:
         return
