@@ -240,8 +240,7 @@ class RetentionAnswer(Answer):
         """Of two periods of three windows or more, the cohorts that began in each are compared, so
         that none of them lived through what happened between the two; of shorter ones what was
         seen in them, of whatever cohort."""
-        found = number_change(before._of_own_cohorts(self), self._of_own_cohorts(before), test)
-        return replace(found, before=before, after=self)
+        return number_change(before._of_own_cohorts(self), self._of_own_cohorts(before), test)
 
     def _of_own_cohorts(self, other: RetentionAnswer) -> RetentionAnswer:
         own, others = (frozenset(map(windows.number, each.windows)) for each in (self, other))
