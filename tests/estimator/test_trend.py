@@ -87,22 +87,16 @@ def test_a_blank_change_says_why(store, registry, fill, make_tally):
             row[0].text: row[-1] and row[-1].text for row in trend_frame(found, ["chrome"]).rows
         }
 
-    days = changes("day")
-    assert days["2026-11-17"] is days["2026-11-11"] is None
+    days, weeks = changes("day"), changes("week")
+    assert days["2026-11-17"] is days["2026-11-11"] is weeks["2026-W46 (partial)"] is None
     assert days["2026-11-26"] == "no reports a week before"
-    assert "no change" in days["2026-11-24"]
-    weeks = changes("week")
     assert weeks["2026-W48"] == "not compared: reports of some days are missing"
-    assert weeks["2026-W46 (partial)"] is None
 
 
 @pytest.mark.usefixtures("filled")
 def test_an_unknown_value_is_told_those_that_there_are(store, registry):
     """Twelve of them at most, and how many more."""
     found = trend(Reader(store), registry, Query("browser"), now=LATER)
-    known = ", ".join(registry["browser"].values)
-    with pytest.raises(EstimateError, match=f"of browser: choose one of {known}$"):
-        trend_frame(found, ["netscape"])
     few = mock.patch("deniable_estimator.asking.trend_words._FEW", 2)
     with few, pytest.raises(EstimateError, match=r"choose one of \w+, \w+ and 2 more$"):
         trend_frame(found, ["netscape"])

@@ -154,7 +154,7 @@ class Trend(Filed):
         header = self._header
         return {
             "metric": self.metric,
-            **({"kind": self.kind} if self.kind else {}),
+            **({"kind": self.answers[0].kind} if self.answers else {}),
             "by": self.by,
             "level": self.level,
             "notes": list(self.notes),
@@ -202,11 +202,6 @@ class Trend(Filed):
         if not self.answers:
             raise EstimateError("there are no reports in that range: choose another")
         return self.answers[-1].leading
-
-    @property
-    def kind(self) -> str | None:
-        """That of its answers; None without reports."""
-        return self.answers[0].kind if self.answers else None
 
     @property
     def _header(self) -> tuple[str, ...]:
@@ -283,8 +278,8 @@ def trend(
     now = time.time() if now is None else now
     # The first days are compared with those of the week before. Those that were dropped are missing
     # in the same way as those without reports.
-    week = _week_before(first) if by == "day" else []
-    earlier = [each for each in week if each not in whole.dropped]
+    week = windows.span("day", first - timedelta(min(7, first.toordinal() - 1)), first)[:-1]
+    earlier = [each for each in week if by == "day" and each not in whole.dropped]
     spans = {}
     for label in earlier + windows.span(by, first, last):
         begins, ends = windows.first_day(label), windows.last_day(label)
@@ -322,12 +317,6 @@ def trend(
             )
         )
     return Trend(metric.name, by, level, tuple(_compared(periods, by)[len(earlier) :]))
-
-
-def _week_before(first: date) -> list[str]:
-    """The seven days before this one; as many of them as the calendar has."""
-    count = min(7, first.toordinal() - 1)
-    return [(first - timedelta(days=ago)).isoformat() for ago in range(count, 0, -1)]
 
 
 def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:

@@ -17,12 +17,7 @@ from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.document.document import Column, Frame, Tone, WordedValue
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import deviations
-from deniable_estimator.kinds.formats import (
-    estimate_title,
-    interval_title,
-    series_cell,
-    window,
-)
+from deniable_estimator.kinds.formats import estimate_title, interval_title, series_cell, window
 from deniable_estimator.messages import isolated, joined, message, sentence, spaced
 from deniable_estimator.statistics.step import Step, find_step
 

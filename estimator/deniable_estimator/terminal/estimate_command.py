@@ -75,14 +75,13 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     fakes, alarm_level = assumed_fakes(), alarm_level_in_force()
     with call.reading("Estimating") as reader:
         answer = read(reader, call.registry, call.query)
-        change = call.change(reader, answer)
         if call.form is None:
             asked = reader, call.registry, call.query, alarm_level
             if alarm := alarm_in(history_in(*asked, answer.verdict.figures, time.time())):
                 click.echo(
                     f"{alarm.text} `deniable estimate anomalies {call.metric.name}` says why."
                 )
-    more = call.told_since(change)
+        more = call.since(reader, answer)
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
     check_given(answer, given)
     if limits:
@@ -122,8 +121,7 @@ def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> N
 
     with call.reading("Estimating") as reader:
         split = by_segment(reader, call.registry, call.query, by, against=against or None)
-        change = call.change(reader, split.total)
-    more = call.told_since(change)
+        more = call.since(reader, split.total)
     call.say(
         split.total.n,
         lambda: {**split.to_dict(), **more},
@@ -182,10 +180,10 @@ def trend(
         return
     with call.reading("Estimating") as reader:
         answer = read_trend(reader, call.registry, query, by=by)
-        change = call.change(reader)
+        more = call.since(reader)
     noted = load_annotations(file_in_folder(ANNOTATIONS))
     step = step_of(answer, (value,) if value else (), noted)
-    if more := call.told_since(change):
+    if more:
         more |= query.days.told
     if call.form is None:
         call.check(len(answer.reported))
