@@ -279,7 +279,7 @@ def write_weeks(
 
 def weeks_since(newest: date) -> Days:
     """The complete weeks since the release, and as many before it."""
-    return days_since(LEAVING.release, _released(newest), "week", _last_week(newest))
+    return days_since(LEAVING.release, _released(newest), "week", _last_week(newest), {})
 
 
 def _released(newest: date) -> date:

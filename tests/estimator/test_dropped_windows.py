@@ -103,9 +103,13 @@ def test_whole_months_have_the_same_answer(whole, months, ask):
 
 
 def test_changes_are_there_where_days_are_gone(months):
-    """Of dropped days the changes between months are known."""
+    """Of dropped days the changes between months are known, and a trend over them is by months
+    where no period is asked for."""
     periods = trend(months, REGISTRY, Query("dark"), by="month", now=NOW).periods
     assert [each.since for each in periods] == [None, "2025-12", "2026-01", None]
+    assert trend(months, REGISTRY, Query("dark"), now=NOW).by == "month"
+    kept = Query("dark", Days(date(2026, 1, 15)))
+    assert trend(months, REGISTRY, kept, now=NOW).by == "day"
 
 
 def told(answer):

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from tests.registries import declared
 
+from deniable.protocol import windows
 from deniable.tools.command_line import find
 from deniable_estimator.analyses import sample_tally
 
@@ -78,6 +79,18 @@ def test_a_window_is_compared_with_those_before_the_range(call, registry, fill):
         )
         assert call(f"theme {words}").stdout.startswith("Anomalous: 13 Jan 2026. Do not rely")
     assert "Anomalous" not in call("theme --to 2026-01-12").stdout
+
+
+def test_what_is_left_out_since_is_left_out_before(call, registry, fill, monkeypatch):
+    """The same weekday of the days before, as on pages; JSON has both periods."""
+    rng, scheme = np.random.default_rng(1), registry["theme"].scheme
+    for label in ("2026-01-12", "2026-01-13"):
+        fill(sample_tally(scheme, [9000, 9000], rng, metric="theme", window=label), scheme)
+    monkeypatch.setattr("time.time", lambda: windows.end("2026-01-13"))
+    told = json.loads(call("theme --since 2026-01-11 --without 2026-01-12 --json").stdout)
+    assert (told["since"], told["from"]) == ("2026-01-11", "2026-01-12")
+    periods = [told["change"][each]["windows"] for each in ("before", "after")]
+    assert periods == [["2026-01-06"], ["2026-01-13"]]
 
 
 def test_windows_of_another_kind_cannot_be_left_out(call):

@@ -1,13 +1,19 @@
 """Where a series steps: false steps, places, confidence sets, and what is said of a trend."""
 
 import math
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from deniable.protocol import windows
+from deniable_estimator.annotations import Annotation
 from deniable_estimator.asking.trend import Period, Trend
-from deniable_estimator.asking.trend_words import TrendStep
+from deniable_estimator.asking.trend_words import TrendStep, step_of
+from deniable_estimator.document.units import SHARES
+from deniable_estimator.kinds.base import Series
 from deniable_estimator.statistics.step import LEAST_SIDE, Step, find_step
 
 
@@ -51,7 +57,30 @@ def test_a_step_is_told_with_the_digits_of_its_interval(error, told):
     trend = Trend("m", "day", 0.95, periods)
     found = Step(1, 1, 1, 0.0283, error, 1e-9)
     step = TrendStep(trend, "yes", found, periods, periods[1], ())
-    assert step.told().startswith(f"A step of {told} points")
+    assert step.told().startswith(f"A step of {told} points, most likely on 2026-11-03 (95% CI")
+    for by, when in (("week", "in week 2026-11-03"), ("month", "in 2026-11-03")):
+        longer = replace(step, trend=replace(trend, by=by))
+        assert f", most likely {when} (" in longer.told()
+
+
+def test_a_step_names_what_happened_late_in_the_week_before():
+    """What happens on a Friday hardly shows in its week, and fully in the next one."""
+    labels = windows.span("week", date(2026, 6, 1), date(2026, 11, 15))
+    noise, error = np.random.default_rng(1).normal(size=(len(labels), 1)), np.ones(1)
+    periods = []
+    for label, number in zip(labels, rising(12, len(labels))[:, None] + noise, strict=True):
+        series = Series(("yes",), number, error, number - 2, number + 2)
+        estimate = SimpleNamespace(series=series, unit=SHARES, leading="yes")
+        days = windows.first_day(label), windows.last_day(label)
+        periods.append(Period(label, *days, False, estimate, 100))
+    friday = windows.first_day(labels[12]) - timedelta(3)
+    noted = [
+        Annotation(1, friday - timedelta(ago), None, text, None, ())
+        for ago, text in ((7, "Long ago"), (0, "Release"))
+    ]
+    step = step_of(Trend("m", "week", 0.95, tuple(periods)), ("yes",), noted)
+    assert step.period.label == labels[12]
+    assert [each.text for each in step.noted] == ["Release"]
 
 
 def test_one_exact_number_leaves_no_step():

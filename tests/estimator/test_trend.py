@@ -1,13 +1,17 @@
 """A metric over time: periods, and windows that have not ended."""
 
 from datetime import UTC, date, datetime, timedelta
+from unittest import mock
 
 import pytest
 
 from deniable.protocol import windows
+from deniable_estimator.asking.comparison import period_number
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.trend import _count, trend
+from deniable_estimator.asking.trend import trend
+from deniable_estimator.asking.trend_words import trend_frame
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import unfinished
 
 LATER = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
@@ -57,7 +61,8 @@ def test_periods_are_counted_as_they_are_named(by):
         for length in (0, 1, 5, 6, 7, 8, 27, 31, 366):
             first = date(2023, 12, 25) + timedelta(days=begin)
             last = first + timedelta(days=length)
-            assert _count(by, first, last) == len(windows.span(by, first, last))
+            count = period_number(by, last) - period_number(by, first) + 1
+            assert count == len(windows.span(by, first, last))
 
 
 def test_a_window_is_unfinished_until_it_ends():
@@ -66,6 +71,35 @@ def test_a_window_is_unfinished_until_it_ends():
         end = windows.end(label)
         assert unfinished([label], end - 1) == (label,)
         assert unfinished([label], end) == ()
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_blank_change_says_why(store, registry, fill, make_tally):
+    """Reports of a week before are missing, or those of some days of a week; where the first
+    reports are and of periods that are not whole nothing is said, as the table shows that."""
+    scheme = registry["browser"].scheme
+    for day in windows.span("day", date(2026, 11, 23), date(2026, 11, 29)):
+        fill(make_tally(scheme, 1000, [500, 500, 50, 50], (day,)), scheme)
+
+    def changes(by):
+        found = trend(Reader(store), registry, Query("browser"), by=by, now=LATER)
+        return {
+            row[0].text: row[-1] and row[-1].text for row in trend_frame(found, ["chrome"]).rows
+        }
+
+    days, weeks = changes("day"), changes("week")
+    assert days["2026-11-17"] is days["2026-11-11"] is weeks["2026-W46 (partial)"] is None
+    assert days["2026-11-26"] == "no reports a week before"
+    assert weeks["2026-W48"] == "not compared: reports of some days are missing"
+
+
+@pytest.mark.usefixtures("filled")
+def test_an_unknown_value_is_told_those_that_there_are(store, registry):
+    """Twelve of them at most, and how many more."""
+    found = trend(Reader(store), registry, Query("browser"), now=LATER)
+    few = mock.patch("deniable_estimator.asking.trend_words._FEW", 2)
+    with few, pytest.raises(EstimateError, match=r"choose one of \w+, \w+ and 2 more$"):
+        trend_frame(found, ["netscape"])
 
 
 @pytest.mark.usefixtures("filled")

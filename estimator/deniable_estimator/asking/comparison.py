@@ -16,22 +16,25 @@ periods of one window, considerably for two months of daily reports. Treating th
 devices would report false changes as soon as other devices report.
 
 Since something happened, the complete windows after it are compared with as many before it. The
-window in which it happened belongs to neither, as it holds both. The days before hold the same
-weekdays as those after, so that a weekend is no change; up to six days between them and the
-moment are in neither. Weeks and months are compared with as many just before. Where the registry
-keeps windows only for some time, both periods are as long as what is kept before the moment.
+window in which it happened belongs to neither, as it holds both. Days are compared with days that
+hold the same weekdays, so that a weekend is no change: whole weeks with those just before it, and
+others with the latest that begin on the same weekday, so that up to five days before the moment are
+in neither. Where the registry keeps windows only for some time, both periods are as long as what is
+kept before the moment; if the weeks, months or quarters whose sums it keeps compare more days,
+these are taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
-from deniable import Metric, WindowError
+from deniable import Metric
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.asking.query import Days
@@ -117,35 +120,46 @@ def asked_since(
         EstimateError: there is no such moment, or no window after or before it.
     """
     moment = find_moment(asked, annotations, metric.name if metric else None)
-    kept = kept_from(metric, datetime.fromtimestamp(now, UTC).date()) if metric else None
+    today = datetime.fromtimestamp(now, UTC).date()
+    kept = {
+        calendar: date.min if days is None else today - timedelta(days)
+        for calendar, days in (metric.keep if metric else ())
+    }
     return days_since(*moment, kind, windows.last_complete(kind, now), kept)
 
 
-def kept_from(metric: Metric, today: date) -> date | None:
-    """The first day from which the windows of a metric are kept, as the registry says; None where
-    all are."""
-    days = dict(metric.keep).get(metric.window)
-    return None if days is None else today - timedelta(days)
+_DAY = timedelta(1)
+_DAYS = {"day": 1, "week": 7}
+_MONTHS = {"month": 1, "quarter": 3}
+
+
+def period_number(calendar: str, day: date) -> int:
+    """The place of the day, week, month or quarter that holds a day among all of its calendar."""
+    if calendar in _DAYS:
+        # Day 1 of the calendar was a Monday.
+        return (day.toordinal() - 1) // _DAYS[calendar]
+    return (12 * day.year + day.month - 1) // _MONTHS[calendar]
+
+
+def _first_day(calendar: str, number: int) -> date:
+    """The first day of the period at that place."""
+    if calendar in _DAYS:
+        return date.fromordinal(number * _DAYS[calendar] + 1)
+    year, month = divmod(number * _MONTHS[calendar], 12)
+    return date(year, month + 1, 1)
 
 
 def days_since(
-    name: str, day: date, kind: windows.Kind, last: date, kept: date | None = None
+    name: str, day: date, kind: windows.Kind, last: date, kept: Mapping[str, date]
 ) -> Days:
     """The complete windows after a day that has a name, of which the last one ended with the day
-    `last`, and as many before it; where windows are `kept` only from a day on, as many as there are
-    before it.
+    `last`, and as many before it; or the periods of a calendar whose sums are `kept` from an
+    earlier day on than windows, if they hold more days.
 
     Raises:
         EstimateError: no window after it is complete, or none before it is there.
     """
-    try:
-        found = _days_since(day, kind, last, kept or date.min)
-    except (OverflowError, ValueError, WindowError):
-        # It lies at an end of the calendar.
-        found = None if day <= last else Days(last, date.min)
-    if found is None:
-        raise EstimateError(message("no {kind} before {moment} is kept", kind=kind, moment=name))
-    if found.first > found.last:
+    if period_number(kind, last) <= period_number(kind, day):
         raise EstimateError(
             message(
                 "no {kind} after {moment} is complete yet: look again later",
@@ -153,29 +167,46 @@ def days_since(
                 moment=name,
             )
         )
-    return replace(found, since=name)
+    calendars = dict.fromkeys((kind, *kept))
+    found = [_days_since(day, each, last, kept.get(each, date.min)) for each in calendars]
+    longest = max(filter(None, found), key=lambda days: days.days, default=None)
+    if longest is None:
+        raise EstimateError(message("no {kind} before {moment} is kept", kind=kind, moment=name))
+    return replace(longest, since=name)
 
 
-def _days_since(day: date, kind: windows.Kind, last: date, kept: date) -> Days | None:
-    own = windows.window_of(kind, day)
-    first = windows.last_day(own) + timedelta(1)
-    if first > last:
-        return Days(first, last)
-    if kind == "day":
-        weeks = min(-(-((last - day).days + 1) // 7), (first - kept).days // 7)
-        if weeks < 1:
-            return None
-        back = timedelta(7 * weeks)
-        last = min(last, day + back - timedelta(1))
-        return Days(first, last, before=(first - back, last - back))
-    after = windows.span(kind, first, last)
-    count = len(after)
-    while count and windows.first_day(windows.shifted(own, -count)) < kept:
-        count -= 1
-    if not count:
-        return None
-    before = windows.first_day(windows.shifted(own, -count)), windows.first_day(own) - timedelta(1)
-    return Days(first, windows.last_day(after[count - 1]), before=before)
+def _days_since(day: date, calendar: str, last: date, kept: date) -> Days | None:
+    """The same of the periods of one calendar; None where there are none on either side."""
+    own = period_number(calendar, day)
+    oldest = period_number(calendar, kept)
+    if _first_day(calendar, oldest) < kept:
+        oldest += 1
+    for count in range(period_number(calendar, last + _DAY) - own - 1, 0, -1):
+        # As many days as it takes that both begin on the same weekday; whole weeks need not.
+        between = -(count + 1) % 7 if calendar == "day" and count % 7 else 0
+        if own - between - count >= oldest:
+            end, begin = (_first_day(calendar, own - each) for each in (between, between + count))
+            first, after = (_first_day(calendar, own + each) for each in (1, count + 1))
+            return Days(first, after - _DAY, before=(begin, end - _DAY))
+    return None
+
+
+def left_out_alike(earlier: Days, days: Days) -> Days:
+    """The earlier days without what is left out of the others. Where both hold the same weekdays,
+    single days that are left out of one leave out days of the same weekdays of the other."""
+    back, gone = (days.first - earlier.first).days, list[str]()
+    if earlier.days == days.days and not (back % 7 and days.days % 7):
+        for label in days.without:
+            if windows.kind_of(label) == "day" and days.touches(label):
+                place = (date.fromisoformat(label) - days.first).days + back % 7
+                gone.append((earlier.first + timedelta(place % days.days)).isoformat())
+    return earlier.leaving_out(*days.without, *gone)
+
+
+def periods_told(found: Comparison, earlier: Days, days: Days) -> dict[str, dict[str, Any]]:
+    """What JSON has of both periods, with the days that were asked for."""
+    asked = {"before": earlier.told, "after": days.told}
+    return {name: {**asked[name], **told} for name, told in found.periods.items()}
 
 
 def since_headline(metric: str, found: Comparison, moment: str) -> str:

@@ -13,16 +13,16 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 from deniable import Registry
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
-from deniable_estimator.asking.comparison import compare_each
+from deniable_estimator.asking.comparison import compare_each, period_number
 from deniable_estimator.asking.fetch import estimated, select
 from deniable_estimator.asking.query import Days, Query, check_days, find_metric, windows_within
 from deniable_estimator.asking.reader import Reader
@@ -47,6 +47,9 @@ GROUPS: dict[windows.Kind, tuple[windows.Kind, ...]] = {
 
 MOST_PERIODS = 400
 """The most periods, as many as a chart can show: a year of days fits."""
+
+_NO_DAY = message("no reports a week before")
+_UNEVEN = message("not compared: reports of some days are missing")
 
 _ABOUT = ("period", "first", "last", "partial", "unfinished", "n", "since")
 _COLUMNS = ("std_error", "low", "high", "change", "change_low", "change_high")
@@ -75,6 +78,8 @@ class Period:
     change: Comparison | None = None
     """Not corrected for their number. None for a partial period and where there are no reports to
     compare with."""
+    uncompared: str = ""
+    """Why a whole period is not compared, if there are reports from long before it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +90,6 @@ class Trend(Filed):
     by: windows.Kind
     level: float
     periods: tuple[Period, ...]
-    grouped: bool = False
-    """Whether the windows of the metric are shorter than the periods."""
 
     @property
     def reported(self) -> tuple[Period, ...]:
@@ -138,7 +141,7 @@ class Trend(Filed):
                     few,
                 )
             )
-        if self.by == "month" and self.grouped and changes:
+        if changes and self.by == "month" != windows.kind_of(self.answers[0].windows[0]):
             notes.append(
                 message(
                     "months differ in how many weekends they hold, which alone can change a number"
@@ -151,7 +154,7 @@ class Trend(Filed):
         header = self._header
         return {
             "metric": self.metric,
-            **({"kind": self.kind} if self.kind else {}),
+            **({"kind": self.answers[0].kind} if self.answers else {}),
             "by": self.by,
             "level": self.level,
             "notes": list(self.notes),
@@ -201,11 +204,6 @@ class Trend(Filed):
         return self.answers[-1].leading
 
     @property
-    def kind(self) -> str | None:
-        """That of its answers; None without reports."""
-        return self.answers[0].kind if self.answers else None
-
-    @property
     def _header(self) -> tuple[str, ...]:
         """The columns of one series: without reports those of shares."""
         names = self.answers[0].headings if self.answers else ("value", "share")
@@ -227,9 +225,9 @@ def trend(
 
     Without a first or last day the range begins or ends with the windows that are stored.
     `by` is the metric's own window if not given, or the next longer one of which there are not too
-    many. `now` is POSIX time in seconds, the clock's if not given. `points` answers for ranges of
-    days, if not `read_ranges` itself, and leaves the windows `without` out too; `progress` is told
-    how many periods are done, of how many.
+    many and whose sums are kept. `now` is POSIX time in seconds, the clock's if not given.
+    `points` answers for ranges of days, if not `read_ranges` itself, and leaves the windows
+    `without` out too; `progress` is told how many periods are done, of how many.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -237,122 +235,113 @@ def trend(
             up to `by`, or a candidate cannot be estimated.
         StoreUnavailable: the store cannot answer now.
     """
-    metric, days = query.metric, query.days
-    declared = find_metric(registry, metric)
-    groups = GROUPS[declared.window]
+    metric, days = find_metric(registry, query.metric), query.days
+    groups = GROUPS[metric.window]
     if by not in (None, *groups):
         raise EstimateError(
             message(
                 "{metric} has a window of a {window}, which does not lie within one {by}: group "
                 "it by {groups}",
-                metric=metric,
-                window=declared.window,
+                metric=metric.name,
+                window=metric.window,
                 by=by,
                 groups=" or ".join(groups),
             )
         )
     check_days(days)
-    whole = select(reader, registry, Query(metric, days), Days(without=days.without))
-    stored = set(whole.labels)
-    if not stored:
-        by = by or declared.window
-        return Trend(metric, by, level, (), by != declared.window)
+    whole = select(reader, registry, Query(metric.name, days), Days(without=days.without))
+    if not whole.labels:
+        return Trend(metric.name, by or metric.window, level, ())
     first, last = days.first, days.last
     if first == date.min:
-        first = min(last, *map(windows.first_day, stored))
+        first = min(last, windows.first_day(whole.labels[0]))
     if last == date.max:
-        last = max(map(windows.last_day, stored))
+        last = max(map(windows.last_day, whole.labels))
     last = max(first, last)
-    fitting = [each for each in groups if _count(each, first, last) <= MOST_PERIODS]
-    by = by or (*fitting, groups[-1])[0]
-    grouped, count = by != declared.window, _count(by, first, last)
-    if count > MOST_PERIODS:
+    counts = {each: period_number(each, last) - period_number(each, first) + 1 for each in groups}
+    given = partial(trend, reader, registry, query, now=now, level=level, points=points)
+    if by is None:
+        for each in groups[:-1]:
+            with suppress(OnlyLongerError):
+                if counts[each] <= MOST_PERIODS:
+                    return given(by=each, progress=progress)
+        by = groups[-1]
+    if counts[by] > MOST_PERIODS:
         raise EstimateError(
             message(
                 "that is {count:,} periods, more than {most}: choose a shorter range, or longer "
                 "periods",
-                count=count,
+                count=counts[by],
                 most=MOST_PERIODS,
             )
         )
-    labels = windows.span(by, first, last)
     now = time.time() if now is None else now
     # The first days are compared with those of the week before. Those that were dropped are missing
     # in the same way as those without reports.
-    week = _week_before(first) if by == "day" else []
-    earlier = [each for each in week if each not in whole.dropped]
-    points = points or partial(read_ranges, reader, registry, query, level=level, now=now)
-    filled = (
-        {windows.window_at(by, windows.start(label)) for label in stored} if grouped else stored
-    )
-    filled = filled.intersection(earlier + labels)
-    running = {windows.window_at(by, windows.start(each)) for each in unfinished(stored, now)}
-    periods: list[Period] = []
-    done = 0
+    week = windows.span("day", first - timedelta(min(7, first.toordinal() - 1)), first)[:-1]
+    earlier = [each for each in week if by == "day" and each not in whole.dropped]
     spans = {}
-    for label in earlier + labels:
+    for label in earlier + windows.span(by, first, last):
         begins, ends = windows.first_day(label), windows.last_day(label)
-        if grouped:
+        if by != metric.window:
             begins, ends = max(begins, first), min(ends, last)
         spans[label] = days.over(begins, ends)
-    answers = points([span for label, span in spans.items() if label in filled])
+    filled = {windows.window_at(by, windows.start(each)) for each in whole.labels}
+    running = {windows.window_at(by, windows.start(each)) for each in unfinished(whole.labels, now)}
+    asked = [label for label in spans if label in filled]
+    points = points or partial(read_ranges, reader, registry, query, level=level, now=now)
+    answers = points([spans[label] for label in asked])
+    found: dict[str, Answer | None] = {}
+    for done, label in enumerate(asked):
+        progress(done, len(asked))
+        try:
+            found[label] = next(answers)
+        except OnlyLongerError as error:
+            if by == groups[-1]:
+                raise
+            told = message("{told}; or group by a longer period", told=error.args[0])
+            raise OnlyLongerError(told) from None
+    periods = []
     for label, span in spans.items():
+        answer = found.get(label)
+        reported = answer if answer and answer.n else None
         cut = (span.first, span.last) != (windows.first_day(label), windows.last_day(label))
-        estimate = None
-        if label in filled:
-            progress(done, len(filled))
-            try:
-                estimate = next(answers)
-            except OnlyLongerError as error:
-                if by == groups[-1]:
-                    raise
-                told = message("{told}; or group by a longer period", told=error.args[0])
-                raise OnlyLongerError(told) from None
-            done += 1
-        reported = estimate if estimate and estimate.n else None
-        partial_ = cut or windows.end(label) > now
-        open_ = label in running and reported is not None
-        unreadable = estimate.unreadable if estimate else ()
-        given = label, span.first, span.last, partial_, reported, reported.n if reported else 0
-        periods.append(Period(*given, unfinished=open_, unreadable=unreadable))
-    periods = _compared(periods, by)
-    return Trend(metric, by, level, tuple(periods[len(earlier) :]), grouped)
-
-
-def _week_before(first: date) -> list[str]:
-    """The seven days before this one; as many of them as the calendar has."""
-    count = min(7, first.toordinal() - 1)
-    return [(first - timedelta(days=ago)).isoformat() for ago in range(count, 0, -1)]
+        periods.append(
+            Period(
+                *(label, span.first, span.last),
+                partial=cut or windows.end(label) > now,
+                estimate=reported,
+                n=reported.n if reported else 0,
+                unfinished=label in running and reported is not None,
+                unreadable=answer.unreadable if answer else (),
+            )
+        )
+    return Trend(metric.name, by, level, tuple(_compared(periods, by)[len(earlier) :]))
 
 
 def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:
-    """The same periods, each with its change since the one that it is compared with."""
+    """The same periods, each with its change since the one that it is compared with, or with why
+    it is compared with none."""
     whole = {each: each.estimate for each in periods if each.estimate and not each.partial}
     if by == "day":
-        days = {each.first: each for each in whole}
-        week_before = {
-            each: days.get(date.fromordinal(max(1, each.first.toordinal() - 7))) for each in whole
-        }
-        pairs = [(earlier, each) for each, earlier in week_before.items() if earlier]
+        days = {each.first.toordinal(): each for each in whole}
+        before = {each: days.get(each.first.toordinal() - 7) for each in whole}
     else:
-        pairs = list(pairwise(whole))
+        before = dict(zip(whole, (None, *whole), strict=False))
+    pairs = [(earlier, each) for each, earlier in before.items() if earlier]
     alone = ChangeTest(together=False)
     changes = compare_each([(whole[earlier], whole[each]) for earlier, each in pairs], alone)
     found = {
-        each: replace(each, since=earlier.label, change=change)
-        for (earlier, each), change in zip(pairs, changes, strict=True)
-        if by != "week" or not change.notes
+        each: replace(each, uncompared=_NO_DAY)
+        for each, earlier in before.items()
+        if earlier is None and each.first - next(iter(whole)).first > timedelta(7)
     }
+    for (earlier, each), change in zip(pairs, changes, strict=True):
+        if by == "week" and change.uneven:
+            found[each] = replace(each, uncompared=_UNEVEN)
+        else:
+            found[each] = replace(each, since=earlier.label, change=change)
     return [found.get(each, each) for each in periods]
-
-
-def _count(by: windows.Kind, first: date, last: date) -> int:
-    """How many periods a range touches; naming those of a thousand years takes a minute."""
-    if by == "month":
-        return 12 * (last.year - first.year) + last.month - first.month + 1
-    step = 7 if by == "week" else 1
-    # Day 1 of the calendar was a Monday.
-    return (last.toordinal() - 1) // step - (first.toordinal() - 1) // step + 1
 
 
 def _rows(period: Period) -> list[tuple[Any, ...]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,7 @@ from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.document.document import Column, Frame, Tone, WordedValue
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.kinds.formats import (
-    estimate_title,
-    interval_title,
-    series_cell,
-    window,
-)
+from deniable_estimator.kinds.formats import estimate_title, interval_title, series_cell, window
 from deniable_estimator.messages import isolated, joined, message, sentence, spaced
 from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.participation import Participation
@@ -95,9 +89,11 @@ def _name(period: Period, name: str) -> str:
 
 
 def _change(period: Period, value: str, alarmed: Collection[str]) -> WordedValue | None:
-    change = period.change
-    if change is None or value not in change.values:
-        return None
+    change, why = period.change, period.uncompared
+    if change is not None and value not in change.values:
+        why = change.after.other or message("nothing before to compare with")
+    if change is None or why:
+        return WordedValue(None, why, "quiet") if why else None
     at = change.values.index(value)
     difference = float(change.difference[at])
     if period.label in alarmed or period.since in alarmed:
@@ -111,8 +107,10 @@ def _axis(trend: Trend, value: str) -> tuple[float, float]:
     shown = [each.series.at(value) for each in trend.answers if value in each.series.names]
     if not shown:
         names = trend.answers[-1].series.names if trend.answers else ()
-        known = f": choose one of {', '.join(names)}" if 0 < len(names) <= _FEW else ""
-        raise EstimateError(f"{value!r} is not one of the values of {trend.metric}{known}")
+        known = ", ".join(names[:_FEW])
+        more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
+        advice = f": choose one of {known}{more}" if known else ""
+        raise EstimateError(f"{value!r} is not one of the values of {trend.metric}{advice}")
     top = max((high for *_, high in shown if math.isfinite(high)), default=math.nan)
     if math.isfinite(top) and trend.unit.of_all:
         return 0.0, top
@@ -123,10 +121,13 @@ def _axis(trend: Trend, value: str) -> tuple[float, float]:
 
 
 _NAMED = 3
-_POINTS = sentence(
-    "A step of {size} points, most likely on {when} ({level:g}% CI {first} to {last})."
-)
-_STEP = sentence("A step of {size}, most likely on {when} ({level:g}% CI {first} to {last}).")
+_POINTS = sentence("A step of {size} points, {likely} ({level:g}% CI {first} to {last}).")
+_STEP = sentence("A step of {size}, {likely} ({level:g}% CI {first} to {last}).")
+_LIKELY: dict[windows.Kind, str] = {
+    "day": sentence("most likely on {when}"),
+    "week": sentence("most likely in week {when}"),
+    "month": sentence("most likely in {when}"),
+}
 _NOTED = sentence("Noted then: {noted}.")
 
 
@@ -143,8 +144,8 @@ class TrendStep:
     period: Period
     """The most likely one: the first at the new level."""
     noted: tuple[Annotation, ...]
-    """The annotations within the confidence set, and of the day before it: what happens late on a
-    day shows on the next one."""
+    """The annotations within the confidence set, and of the period before it: what happens late in
+    a period shows in the next one."""
 
     def told(self, called: Callable[[str], str] = str) -> str:
         """A sentence or two; `called` says what people call a period."""
@@ -152,7 +153,7 @@ class TrendStep:
         told = message(
             _POINTS if unit.of_all else _STEP,
             size=unit.signed(self.found.size, deviations(self.trend.level) * self.found.std_error),
-            when=called(self.period.label),
+            likely=message(_LIKELY[self.trend.by], when=called(self.period.label)),
             level=self.trend.level * 100,
             first=called(self.periods[0].label),
             last=called(self.periods[-1].label),
@@ -183,37 +184,30 @@ class TrendStep:
         return {**possible, (self.period.label, self.value): "most likely"}
 
 
-def step_asked(
+def step_of(
     trend: Trend, values: Collection[str], annotations: Sequence[Annotation]
 ) -> TrendStep | None:
-    """The step of the one series that is asked for, of the leading one if none is; None if several
-    are."""
-    if len(values) > 1 or not trend.reported:
-        return None
-    return step_of(trend, next(iter(values), trend.leading), annotations)
-
-
-def step_of(trend: Trend, value: str, annotations: Sequence[Annotation]) -> TrendStep | None:
-    """When a series made its one step, from the complete periods, and the annotations within the
-    confidence set; None if it made none, or several."""
+    """When the one series that is asked for, or the leading one, made its one step, from the
+    complete periods, and the annotations near it; None if several are asked for, and if it made
+    none, or several."""
     periods = [each for each in trend.reported if not each.partial]
-    numbers = []
-    for each in periods:
-        series = each.estimate.series if each.estimate else None
-        place = series.place(value) if series else None
-        if series is None or place is None:
-            numbers.append((np.nan, np.nan))
-        else:
-            numbers.append((float(series.value[place]), float(series.std_error[place])))
-    if not numbers:
+    if len(values) > 1 or not periods:
         return None
-    y, error = np.array(numbers).T
+    value = next(iter(values), trend.leading)
+    numbers = np.full((2, len(periods)), np.nan)
+    for at, each in enumerate(periods):
+        place = each.estimate.series.place(value) if each.estimate else None
+        if each.estimate and place is not None:
+            series = each.estimate.series
+            numbers[:, at] = series.value[place], series.std_error[place]
+    y, error = numbers
     days = np.array([each.first.weekday() for each in periods]) if trend.by == "day" else None
     found = find_step(y, error**2, days, kept=_kept(periods), level=trend.level)
     if found is None:
         return None
     within = tuple(periods[found.first : found.last + 1])
-    noted = between(annotations, within[0].first - timedelta(1), within[-1].last, trend.metric)
+    begin = windows.first_day(windows.shifted(within[0].label, -1))
+    noted = between(annotations, begin, within[-1].last, trend.metric)
     return TrendStep(trend, value, found, within, periods[found.place], noted)
 
 

@@ -21,7 +21,7 @@ from deniable_estimator.annotations import Annotation
 from deniable_estimator.asking.fetch import Question
 from deniable_estimator.asking.listed import Listed
 from deniable_estimator.asking.trend import Trend
-from deniable_estimator.asking.trend_words import step_asked
+from deniable_estimator.asking.trend_words import step_of
 from deniable_estimator.document.csv_files import Filed, Table, csv_text, table_of, told_of
 from deniable_estimator.document.document import plain
 from deniable_estimator.document.document import to_json as document_json
@@ -117,7 +117,7 @@ def trend_text(
 ) -> str:
     """A trend as a file; of some values alone, if any are named, and with its step and what is
     noted on its days."""
-    step = step_asked(found, values, annotations or ())
+    step = step_of(found, values, annotations or ())
     if form != "json":
         table = found.csv_table(step.column() if step else {}, annotations)
         return _table_text(form, table_of(table, values))

@@ -12,7 +12,7 @@ from flask import Response, request
 from numpy.typing import NDArray
 
 from deniable.protocol import windows
-from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.comparison import compare, periods_told
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.calculations import estimate_text, file_text, trend_text
@@ -70,8 +70,7 @@ def of_comparison(reading: PageReading, earlier: Days, values: Collection[str] =
     """The change from some days to others."""
     old, new = reading.over(earlier).estimate(), reading.estimate()
     found = compare(old.answer, new.answer)
-    days = {"before": earlier.told, "after": reading.days.told}
-    periods = {name: {**days[name], **told} for name, told in found.periods.items()}
+    periods = periods_told(found, earlier, reading.days)
     write = partial(file_text, found=found, head={}, values=values, more=periods)
     return Text(write, len(found.values), (old.version, new.version))
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from deniable import DeniableError, Metric, WindowError
 from deniable.protocol import windows
-from deniable_estimator.asking.comparison import asked_since
+from deniable_estimator.asking.comparison import asked_since, left_out_alike
 from deniable_estimator.asking.query import Days, check_day
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
@@ -219,17 +219,17 @@ def before(days: Days, kind: windows.Kind) -> Days:
     """The latest days before these that hold the same weekdays and share no window of that kind
     with them: as many whole weeks back as it takes, or as many months.
 
-    What is left out of these days is left out of the others as `_left_out_alike` says.
+    What is left out of these days is left out of the others as `left_out_alike` says.
     """
     if days.before is not None:
-        return _left_out_alike(days.earlier, days, kind)
+        return left_out_alike(days.earlier, days)
     try:
         touched = len(windows.span(kind, days.first, days.last))
         if kind == "month":
             last = days.first.replace(day=1) - timedelta(days=1)
             return days.over(_back(last, kind, 0, touched), last)
         back = timedelta(weeks=touched if kind == "week" else -(-days.days // 7))
-        return _left_out_alike(Days(days.first - back, days.last - back), days, kind)
+        return left_out_alike(Days(days.first - back, days.last - back), days)
     except (OverflowError, ValueError):
         return Days(date.min, date.min)
 
@@ -268,17 +268,7 @@ def earlier_range(days: Days, kind: windows.Kind, arguments: Mapping[str, str], 
                 asked["before_to"] = (date.fromisoformat(asked["before_from"]) + length).isoformat()
             else:
                 asked["before_from"] = (date.fromisoformat(asked["before_to"]) - length).isoformat()
-    return _left_out_alike(read_range(asked, now, kind, prefix="before_"), days, kind)
-
-
-def _left_out_alike(earlier: Days, days: Days, kind: windows.Kind) -> Days:
-    """The earlier days without what is left out of the others. Where both hold the same weekdays,
-    single days that are left out of one leave out the same day of the other."""
-    back = days.first - earlier.first
-    gone = []
-    if kind == "day" and earlier.days == days.days and back.days % 7 == 0:
-        gone = [date.fromisoformat(each) - back for each in days.without if days.touches(each)]
-    return earlier.leaving_out(*days.without, *(each.isoformat() for each in gone))
+    return left_out_alike(read_range(asked, now, kind, prefix="before_"), days)
 
 
 def _back(last: date, kind: windows.Kind, days: int, months: int) -> date:

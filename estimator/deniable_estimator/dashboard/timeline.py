@@ -199,7 +199,7 @@ def trend_of(
 
 def _stepped(metric: Metric, found: Trend, value: str) -> str:
     noted = annotations_of(metric, Days(found.periods[0].first, found.periods[-1].last))
-    step = step_of(found, value, noted or ())
+    step = step_of(found, (value,), noted or ())
     return step.told(window) if step else ""
 
 

@@ -39,6 +39,7 @@ _NONE = sentence("{no_change} ({level:g}% CI {low} to {high})")
 _UNCERTAIN = sentence(
     "{no_change} ({level:g}% CI {low} to {high}; not significant among {count} numbers)"
 )
+_UNCERTAIN_ALONE = sentence("{no_change} ({level:g}% CI {low} to {high}; not significant)")
 
 NUMBER_COLUMNS = ("series", "estimate", "std_error", "low", "high")
 """What files say of each series."""
@@ -252,7 +253,8 @@ class Comparison(Filed):
             return message(way, change=unit.change(abs(difference), spread), **ends)
         ends["high"] = unit.points(most)
         if low > 0 or high < 0:
-            return message(_UNCERTAIN, no_change=NO_CHANGE, count=len(self.values), **ends)
+            told = _UNCERTAIN if self.test.together else _UNCERTAIN_ALONE
+            return message(told, no_change=NO_CHANGE, count=len(self.values), **ends)
         return message(_NONE, no_change=NO_CHANGE, **ends)
 
     @property
@@ -261,13 +263,23 @@ class Comparison(Filed):
         notes = []
         if unfinished := (*self.before.unfinished, *self.after.unfinished):
             notes.append(unfinished_note(unfinished))
-        if _weekdays(self.before) != _weekdays(self.after):
+        if not self.after.alike(self.before):
+            told = message(
+                "{changed}: only what both periods tell alike is compared", changed=self.after.other
+            )
+            notes.append(told)
+        if self.uneven:
             notes.append(
                 message(
                     "the two periods do not hold the same weekdays, which alone can change a number"
                 )
             )
         return tuple(notes)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether the two periods do not hold the same weekdays."""
+        return _weekdays(self.before) != _weekdays(self.after)
 
     def ends(self, place: int) -> tuple[str, str]:
         """The ends of one interval in the unit of the answers, with their signs."""

@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from deniable import Metric, Registry, Scheme
+from deniable.protocol import windows
 from deniable.protocol.types.pair import Pair
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
+from deniable_estimator.kinds.formats import period
 from deniable_estimator.kinds.kind import Kind
 from deniable_estimator.kinds.numbers.words import DistributionKind, MeanKind
 from deniable_estimator.kinds.pairs.words import PairKind
@@ -82,8 +84,8 @@ def answers_of(parts: Sequence[Part], level: float, adjust: Adjustment) -> Seque
 
 
 def combine(answers: Sequence[Answer]) -> Answer:
-    """A single answer from those of several schemes of one metric, at the same level. Where they
-    cannot all be averaged, it is of those that are alike to the one with the most reports.
+    """A single answer from those of several schemes of one metric, at the same level, the one in
+    force first. Where they cannot all be averaged, it is of those that are alike to the newest.
 
     Raises:
         EstimateError: there are none, or they answer different questions.
@@ -97,20 +99,23 @@ def combine(answers: Sequence[Answer]) -> Answer:
     informed = [each for each in answers if each.n]
     if len(informed) < 2:
         return informed[0] if informed else answers[0]
-    most = max(informed, key=lambda each: each.n)
-    alike = [each for each in informed if each.alike(most)]
-    combined = kind_of(most).combine(alike) if len(alike) > 1 else most
-    if left := sum(each.n for each in informed) - combined.n:
-        told = counted(
-            "{changed}: {count:,} report under others is left out; choose days on the "
-            "other side of the change to see it",
-            "{changed}: {count:,} reports under others are left out; choose days on the "
-            "other side of the change to see them",
-            left,
-            changed=combined.other,
-        )
-        combined = replace(combined, warnings=(*combined.warnings, told))
-    return combined
+    newest = max(informed, key=lambda each: max(map(windows.end, each.windows)))
+    alike = [each for each in informed if each.alike(newest)]
+    combined = kind_of(newest).combine(alike) if len(alike) > 1 else newest
+    left = [each for each in informed if each not in alike]
+    if not left:
+        return combined
+    told = counted(
+        "{changed}: the newest is shown, and {count:,} report under others is left out",
+        "{changed}: the newest is shown, and {count:,} reports under others are left out",
+        sum(each.n for each in left),
+        changed=combined.other,
+    )
+    apart = {label for each in left for label in each.windows}.difference(combined.windows)
+    if apart:
+        days = period(sorted(apart, key=windows.start))
+        told = message("{told}; choose {days} to see them", told=told, days=days)
+    return replace(combined, warnings=(*combined.warnings, told))
 
 
 def series_of(metric: Metric, registry: Registry) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from deniable_estimator.asking.query import Days, Query
     from deniable_estimator.asking.reader import Reader
     from deniable_estimator.document.document import Document
-    from deniable_estimator.kinds.base import Answer, Comparison
+    from deniable_estimator.kinds.base import Answer
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -57,39 +57,36 @@ class StoreCall:
         with opened(self.store) as reader, progress(description):
             yield reader
 
-    def change(self, reader: Reader, after: Answer | None = None) -> Comparison | None:
-        """What has changed since --since, up to `after` if that is read already; None without it,
-        and where one of the two has no reports."""
-        if not self.query.days.since:
-            return None
-        from deniable_estimator.asking.comparison import compare
-        from deniable_estimator.asking.fetch import read
-
-        earlier = replace(self.query, days=self.query.days.earlier)
-        before = read(reader, self.registry, earlier)
-        after = after or read(reader, self.registry, self.query)
-        return compare(before, after) if before.n and after.n else None
-
-    def told_since(self, found: Comparison | None) -> dict[str, Any]:
-        """Say what has changed in a sentence, with the days; of JSON the part with `moment`,
-        `text`, and the `change` as the API has a comparison. Without --since nothing."""
+    def since(self, reader: Reader, after: Answer | None = None) -> dict[str, Any]:
+        """Say what has changed since --since in a sentence, with the days, up to `after` if that is
+        read already; of JSON the days with what they were asked by, as the API has them, the
+        `change` as the API has a comparison, null where one of the two has no reports, and the
+        sentence, `change_text`. Without --since nothing."""
         days, metric = self.query.days, self.metric.name
         if not days.since:
             return {}
-        from deniable_estimator.asking.comparison import since_headline
+        from deniable_estimator.asking.comparison import (
+            compare,
+            left_out_alike,
+            periods_told,
+            since_headline,
+        )
+        from deniable_estimator.asking.fetch import read
         from deniable_estimator.messages import isolated
 
-        name, earlier = isolated(days.since), days.earlier
+        name, earlier, change = isolated(days.since), left_out_alike(days.earlier, days), None
+        before = read(reader, self.registry, replace(self.query, days=earlier))
+        after = after or read(reader, self.registry, self.query)
         compared = f"({days.first} to {days.last} vs {earlier.first} to {earlier.last})"
-        if found is None:
-            text = f"{metric}: nothing to compare with since {name} {compared}."
-        else:
+        text = f"{metric}: nothing to compare with since {name} {compared}."
+        if before.n and after.n:
+            found = compare(before, after)
             notes = "".join(f"\nNote: {note}." for note in found.notes)
             text = f"{since_headline(metric, found, name)} {compared}.{notes}"
+            change = {**found.to_dict(), **periods_told(found, earlier, days)}
         if self.form is None:
             click.echo(text)
-        change = None if found is None else found.to_dict()
-        return {"since": {"moment": days.since, "text": text, "change": change}}
+        return {**days.told, "change": change, "change_text": text}
 
     def say(
         self,

@@ -22,7 +22,7 @@ from deniable_estimator.asking.history import History, history_in
 from deniable_estimator.asking.segments import SegmentTrends, by_segment, trends_by_segment
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.asking.trend import trend as read_trend
-from deniable_estimator.asking.trend_words import step_asked, trend_frame
+from deniable_estimator.asking.trend_words import step_of, trend_frame
 from deniable_estimator.document.csv_files import csv_text
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
 from deniable_estimator.document.terminal import MOST_ROWS, printable
@@ -73,7 +73,6 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     fakes, alarm_level = assumed_fakes(), alarm_level_in_force()
     with call.reading("Estimating") as reader:
         answer = read(reader, call.registry, call.query)
-        change = call.change(reader, answer)
         if call.form is None:
             asked = reader, call.registry, call.query, alarm_level
             found = history_in(*asked, answer.verdict.figures, time.time())
@@ -81,7 +80,7 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
                 click.echo(
                     f"{found.text} `deniable estimate anomalies {call.metric.name}` says why."
                 )
-    more = call.told_since(change)
+        more = call.since(reader, answer)
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
     if given is not None:
         _check_given(answer, given)
@@ -139,8 +138,7 @@ def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> N
     """
     with call.reading("Estimating") as reader:
         split = by_segment(reader, call.registry, call.query, by, against=against or None)
-        change = call.change(reader, split.total)
-    more = call.told_since(change)
+        more = call.since(reader, split.total)
     call.say(
         split.total.n,
         lambda: {**split.to_dict(), **more},
@@ -191,10 +189,11 @@ def trend(
         return
     with call.reading("Estimating") as reader:
         answer = read_trend(reader, call.registry, query, by=by)
-        change = call.change(reader)
+        more = call.since(reader)
     noted = load_annotations(file_in_folder(ANNOTATIONS))
-    step = step_asked(answer, (value,) if value else (), noted)
-    more = call.told_since(change)
+    step = step_of(answer, (value,) if value else (), noted)
+    if more:
+        more |= query.days.told
     if call.form is None:
         call.check(len(answer.reported))
     call.say(

@@ -22,11 +22,7 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.asking.comparison import (
-    days_since,
-    kept_from,
-    since_headline,
-)
+from deniable_estimator.asking.comparison import asked_since, since_headline
 from deniable_estimator.asking.fetch import Selection, select
 from deniable_estimator.asking.history import History, history_in
 from deniable_estimator.asking.listed import listed_strings
@@ -152,7 +148,7 @@ def weekly_digest(
             if odd := seen.new(period.touches):
                 needs.append(anomaly_of(odd, now).text)
         if latest and latest.concerns(metric.name):
-            _add_since(digest, metric, latest, partial(judged, selection), dashboard)
+            _add_since(digest, metric, latest, partial(judged, whole), dashboard)
         digest.attention += [DigestLine(metric.name, each, page) for each in needs]
     return digest
 
@@ -200,11 +196,11 @@ def _add_since(
 ) -> None:
     """Add what changed since an annotation, where that is known."""
     try:
-        kept = kept_from(metric, digest.last + timedelta(1))
-        days = days_since(noted.text, noted.day, metric.window, digest.last, kept)
+        ended = windows.midnight(digest.last + timedelta(1))
+        days = asked_since(noted.text, [noted], metric.window, ended, metric)
+        found, _ = judged(days)
     except EstimateError:
         return
-    found, _ = judged(days)
     if isinstance(found, str):
         return
     digest.compared += 1

@@ -1,6 +1,8 @@
 """Answers of numbers: combined over schemes, compared, and what is refused."""
 
 import math
+from dataclasses import replace
+from datetime import date
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,8 +13,10 @@ from deniable import Registry, SchemeError
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.trend import Period, Trend
+from deniable_estimator.asking.trend_words import trend_frame
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.kinds.base import TOGETHER, Series, number_change
+from deniable_estimator.kinds.base import TOGETHER, ChangeTest, Series, number_change
 from deniable_estimator.kinds.registry import answer_of, combine
 
 DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
@@ -42,16 +46,21 @@ def series(answer):
     return dict(zip(found.names, zip(*columns, strict=True), strict=True))
 
 
-def test_another_range_leaves_the_smaller_part_out():
-    """Distributions with other edges are not averaged: the larger one answers, and says how many
-    reports it leaves out. Means of logarithms and of numbers are refused."""
+def test_another_range_leaves_the_older_part_out():
+    """Distributions with other edges are not averaged: the newest one answers, however few reports
+    it has, and says how many it leaves out and where they are; over the same days that is the one
+    in force, which comes first. Means of logarithms and of numbers are refused."""
     rng = np.random.default_rng(9)
     large = told(declared("distribution"), rng.uniform(0, 100, 20_000), rng)
     small = told(declared("distribution", high=200), rng.uniform(0, 100, 5000), rng, DAYS[1])
-    both = combine([small, large])
-    assert both.n == 20_000
-    said = "the range or the cells have changed: 5,000 reports under others are left out"
-    assert any(each.startswith(said) for each in both.warnings)
+    said = "the newest is shown, and 20,000 reports under others are left out"
+    where = "; choose 16 Nov 2026 to see them"
+    for day, told_where in ((DAYS[1], where), (DAYS[0], "")):
+        both = combine([replace(small, windows=(day,)), large])
+        assert both.n == 5000
+        assert both.warnings[-1] == f"the range or the cells have changed: {said}{told_where}"
+    back = combine([large, replace(small, windows=(DAYS[0],))])
+    assert back.n == 20_000
     linear = told(declared(low=1), rng.uniform(1, 99, 5000), rng)
     log = told(declared(low=1, scale="log"), rng.uniform(1, 99, 5000), rng, DAYS[1])
     with pytest.raises(EstimateError, match="scale of the metric has changed"):
@@ -84,6 +93,36 @@ def test_a_change_whose_interval_holds_zero_is_none():
         found = number_change(answer(10), answer(10 + moved), TOGETHER, {"p95": 1e-6})
         assert (found.low[0] <= 0 <= found.high[0]) is not counts
         assert found.changed.tolist() == [counts]
+
+
+def test_a_change_across_an_edit_of_the_range_says_what_is_compared():
+    """The mean alone; a trend says why nothing is said of quantiles."""
+    rng = np.random.default_rng(9)
+    before = told(declared("distribution"), rng.uniform(0, 100, 5000), rng)
+    after = told(declared("distribution", high=200), rng.uniform(0, 100, 5000), rng, DAYS[1])
+    found = compare(before, after)
+    edited = "the range or the cells have changed"
+    assert found.values == ("mean",)
+    assert f"{edited}: only what both periods tell alike is compared" in found.notes
+    days = [date.fromisoformat(each) for each in DAYS[:2]]
+    periods = [
+        Period(str(day), day, day, False, each, each.n, change=change)
+        for day, each, change in zip(days, (before, after), (None, found), strict=True)
+    ]
+    frame = trend_frame(Trend("number", "day", 0.95, tuple(periods)), ["p50"])
+    assert [row[-1] and row[-1].text for row in frame.rows] == [None, edited]
+
+
+def test_a_single_change_is_not_said_to_be_one_of_several():
+    """Where an interval and a test disagree, the number of series is named if it counts."""
+    answer = told(
+        declared(), np.random.default_rng(9).uniform(0, 100, 5000), np.random.default_rng(9)
+    )
+    later = replace(answer, windows=(DAYS[1],))
+    for together, said in ((True, "significant among 1 numbers"), (False, "; not significant)")):
+        found = compare(answer, later, ChangeTest(together=together))
+        apart = replace(found, low=np.array([0.1]), high=np.array([0.2]), p_value=np.array([0.9]))
+        assert said in apart.describe(0)
 
 
 def test_the_change_of_a_quantile_without_a_limit():

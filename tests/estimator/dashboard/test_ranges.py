@@ -94,14 +94,6 @@ def test_the_days_before_share_no_window_and_have_the_same_weekdays():
     assert before(early, "day") == Days(date(1, 1, 1), date(1, 1, 1))
 
 
-def test_what_is_left_out_is_left_out_before():
-    """A day that is left out leaves out its weekday in the days before; weeks and months do not."""
-    days = Days(date(2026, 11, 14), date(2026, 11, 20), ("2026-10-01", "2026-11-18"))
-    assert before(days, "day").without == ("2026-10-01", "2026-11-11", "2026-11-18")
-    weeks = Days(date(2026, 11, 2), date(2026, 11, 15), ("2026-W45",))
-    assert before(weeks, "week").without == ("2026-W45",)
-
-
 def test_other_days_before_can_be_named():
     """One end alone names as many days; only days that hold the same weekdays leave the same
     ones out."""

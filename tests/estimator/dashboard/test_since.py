@@ -63,9 +63,10 @@ def test_an_annotation_of_another_metric_is_another_moment(empty_store, registry
         assert (of_all in page, its_own in page) == told, path
 
 
-def test_days_that_were_dropped_are_not_compared(empty_store, tmp_path):
-    """Where days are dropped and months kept, both periods are as long as the days that are left;
-    and the overview of days that were dropped names them on the metric's card."""
+def test_days_that_were_dropped_are_compared_by_months(empty_store, tmp_path):
+    """Where days are dropped and months kept, both periods are as long as the days that are left,
+    or months, where no day is; and the overview of days that were dropped names them on the
+    metric's card."""
     keep = "[metrics.dark_mode]\nkeep = { day = 60, month = 900 }"
     registry = Registry.parse(REGISTRY.replace("[metrics.dark_mode]", keep))
     (tmp_path / "annotations.toml").write_text(FILE.replace("2026-11-10", "2026-10-05"))
@@ -77,7 +78,11 @@ def test_days_that_were_dropped_are_not_compared(empty_store, tmp_path):
     page = text_of(reader, "/metric/dark_mode?since=Release+4.2")
     assert "6 Oct 2026 to 18 Oct 2026 vs 22 Sep 2026 to 4 Oct 2026" in page
     assert "6 Oct 2026 to 18 Oct 2026 vs" in text_of(reader, "/?since=Release+4.2")
-    refused = reader.get("/metric/dark_mode?since=2026-09-20")
+    months = text_of(reader, "/metric/dark_mode?since=2026-09-20")
+    assert "1 Oct 2026 to 31 Oct 2026 vs 1 Aug 2026 to 31 Aug 2026" in months
+    assert "30.0%" in months
+    assert "by month" in months
+    refused = reader.get("/metric/dark_mode?since=2024-05-20")
     assert refused.status_code == 400
-    assert "no day before 2026-09-20 is kept" in refused.text
+    assert "no day before 2024-05-20 is kept" in refused.text
     assert "were dropped" in text_of(reader, "/?from=2026-09-10&to=2026-11-20")

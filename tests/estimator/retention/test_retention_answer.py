@@ -137,6 +137,9 @@ def test_cohorts_before_and_after_a_change_are_compared(store, registry, seen):
     at = found.values.index("age 1")
     assert abs(found.difference[at] + FEWER) < _ERRORS * found.std_error[at]
     assert found.changed[at]
+    # What is shown of both periods is of the same cohorts as the change.
+    told = [each.series.at("age 1")[0] for each in (found.before, found.after)]
+    assert told == [found.old[at], found.new[at]]
     # The answer of the later weeks also tells of the last cohort before them.
     assert f"cohort,{WEEKS[place - 1]}," in after.to_csv()
 

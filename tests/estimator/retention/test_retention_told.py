@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from tests.estimator.retention.conftest import CHANGED, WEEKS
 from tests.estimator.watching.conftest import RenewedWatcher
 
@@ -10,6 +11,8 @@ from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.kinds.retention.crowd import Life, tallies_of
+from deniable_estimator.kinds.retention.retention import Around
+from deniable_estimator.kinds.retention.sentences import growth_words
 from deniable_estimator.kinds.retention.words import RetentionKind
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.seen import WatchState
@@ -44,6 +47,16 @@ def test_a_watch_tells_of_a_fall_and_what_happened_before_it(registry, store, fi
     assert first == weeks[weeks.index(CHANGED) + 1]
     assert "retention after 1 week down" in text
     assert "Release 4.2" in text
+
+
+@pytest.mark.parametrize(
+    ("high", "said"),
+    [(1.03, "0.99 devices"), (0.993, "0.990 devices"), (0.9905, "0.9901 devices")],
+)
+def test_growth_has_the_digits_of_its_interval(high, said):
+    """An interval of 0.990 to 0.990 would say that nothing is uncertain."""
+    window = SimpleNamespace(window="2026-W47", quick=Around(0.99012, 0.9898, high))
+    assert said in growth_words(SimpleNamespace(growth=[window], level=0.95))
 
 
 def test_the_leading_series_is_offered_first():

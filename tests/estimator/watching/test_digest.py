@@ -10,6 +10,7 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
+from deniable.protocol import windows
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.asking.reader import Reader
@@ -96,6 +97,22 @@ def test_what_changed_since_the_latest_annotation(store, registry, report, chang
     assert (found.moment, found.compared) == ("Release 5", 1)
     assert [each.metric for each in found.since] == ["browser"] * changed
     assert weekly_digest(*asked).compared == 0
+
+
+def test_what_changed_since_then_is_told_of_kept_months(store, fill):
+    """Of an annotation from which on not all days are kept, October is compared with August."""
+    text = declared(m={"type": "boolean"}) + 'keep = { day = "60 days", month = "forever" }\n'
+    registry, rng = Registry.parse(text), np.random.default_rng(1)
+    scheme = registry["m"].scheme
+    for day, yes in (("2026-08-03", 900), ("2026-10-05", 5000)):
+        fill(sample_tally(scheme, [yes, 9000 - yes], rng, metric="m", window=day), scheme)
+    before = windows.end("2026-09-30")
+    assert store.sums.drop_windows(("m", scheme.fingerprint), before, ("month",))
+    noted = Annotation(1, date(2026, 9, 5), None, "Release 5", None, ())
+    now = windows.end("2026-11-30")
+    asked = Reader(store), registry, tuple(registry), {}, "https://d.example", now
+    (line,) = weekly_digest(*asked, annotations=(noted,)).since
+    assert "up 4" in line.text
 
 
 HOSTILE = WeeklyDigest(

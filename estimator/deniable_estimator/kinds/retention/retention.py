@@ -240,8 +240,7 @@ class RetentionAnswer(Answer):
         """Of two periods of three windows or more, the cohorts that began in each are compared, so
         that none of them lived through what happened between the two; of shorter ones what was
         seen in them, of whatever cohort."""
-        found = number_change(before._of_own_cohorts(self), self._of_own_cohorts(before), test)
-        return replace(found, before=before, after=self)
+        return number_change(before._of_own_cohorts(self), self._of_own_cohorts(before), test)
 
     def _of_own_cohorts(self, other: RetentionAnswer) -> RetentionAnswer:
         own, others = (frozenset(map(windows.number, each.windows)) for each in (self, other))
@@ -363,20 +362,16 @@ def _quick(active: float, error: float, earlier: float, apart: float, stayed: Ar
     value = at(active, earlier, stayed.value)
     if math.isnan(value):
         return Around(math.nan, 0.0, math.inf)
-    down = up = 0.0
-    for now, then, both in (
-        (active - error, earlier, stayed.value),
-        (active + error, earlier, stayed.value),
-        (active, earlier - apart, stayed.value),
-        (active, earlier + apart, stayed.value),
-        (active, earlier, stayed.low),
-        (active, earlier, stayed.high),
-    ):
-        end = at(now, then, both)
-        if math.isnan(end):
-            return Around(value, 0.0, math.inf)
-        down, up = (
-            math.hypot(down, max(0.0, value - end)),
-            math.hypot(up, max(0.0, end - value)),
-        )
+    ends = [
+        at(active - error, earlier, stayed.value),
+        at(active + error, earlier, stayed.value),
+        at(active, earlier - apart, stayed.value),
+        at(active, earlier + apart, stayed.value),
+        at(active, earlier, stayed.low),
+        at(active, earlier, stayed.high),
+    ]
+    if any(map(math.isnan, ends)):
+        return Around(value, 0.0, math.inf)
+    down = math.hypot(*(max(0.0, value - end) for end in ends))
+    up = math.hypot(*(max(0.0, end - value) for end in ends))
     return Around(value, max(0.0, value - down), value + up)

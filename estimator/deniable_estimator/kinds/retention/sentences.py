@@ -57,7 +57,8 @@ def growth_words(answer: RetentionAnswer) -> str:
     """What the newest window with one before it says of growth; empty without one."""
     for each in reversed(answer.growth):
         if each.quick is not None and math.isfinite(each.quick.high):
-            digits = 2 if each.quick.high - each.quick.low > 0.01 else 3
+            width = each.quick.high - each.quick.low
+            digits = 2 if width > 0.01 else 3 if width > 0.001 else 4
             return message(
                 _QUICK,
                 window=each.window,

@@ -10,19 +10,10 @@ import numpy as np
 
 from deniable_estimator.analyses.retention import Ratio
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture, WordedValue
-from deniable_estimator.document.plot.marks import (
-    CellRow,
-    Chart,
-    HeatCell,
-    HeatMap,
-    LineChart,
-)
+from deniable_estimator.document.plot.marks import CellRow, Chart, HeatCell, HeatMap, LineChart
 from deniable_estimator.document.plot.scales import Tick, levels_from_zero
 from deniable_estimator.document.units import half_width
-from deniable_estimator.kinds.formats import (
-    interval_title,
-    kind,
-)
+from deniable_estimator.kinds.formats import interval_title, kind
 from deniable_estimator.kinds.kind import Kind, Shown
 from deniable_estimator.kinds.numbers.charts import band_line
 from deniable_estimator.kinds.numbers.words import poisoning, series_frame
