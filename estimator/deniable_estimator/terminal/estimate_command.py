@@ -18,12 +18,14 @@ import click
 
 from deniable.tools.command_line import command
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
-from deniable_estimator.terminal.call import StoreCall, asks, of_store, parse_segments
+from deniable_estimator.inputs import AGAINST, DIVIDED, MIN_SHARE, SINCE, WHERE, WITHOUT
+from deniable_estimator.terminal.call import StoreCall, asks, of_store
 from deniable_estimator.terminal.options import (
     Real,
     alarm_level_in_force,
     assumed_fakes,
     candidates_folder_option,
+    click_options,
     opened,
     progress,
 )
@@ -37,7 +39,7 @@ _by = click.Choice(["day", "week", "month"])
 
 
 @command("deniable estimate browser --from 2026-11-16")
-@asks("without", "since", "where")
+@asks(WITHOUT, SINCE, WHERE)
 @click.option(
     "--below",
     "limits",
@@ -96,21 +98,8 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
 
 
 @command("deniable estimate segments theme --by platform")
-@asks("without", "since", "where")
-@click.option(
-    "--by",
-    multiple=True,
-    required=True,
-    metavar="SEGMENT",
-    help="One estimate for each value of this segment, like platform; may be given twice.",
-)
-@click.option(
-    "--against",
-    multiple=True,
-    callback=parse_segments,
-    metavar="SEGMENT=VALUE",
-    help="The segment that the others are compared with; by default the largest.",
-)
+@asks(WITHOUT, SINCE, WHERE)
+@click_options((DIVIDED, AGAINST))
 @of_store("candidates", "json", "csv")
 def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> None:
     """Estimate METRIC in each segment, and say which segments differ by more than noise.
@@ -133,7 +122,7 @@ def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> N
 
 
 @command("deniable estimate trend browser --by week --value safari")
-@asks("since", "where")
+@asks(SINCE, WHERE)
 @click.option(
     "--by",
     type=_by,
@@ -197,7 +186,7 @@ def trend(
 
 
 @command("deniable estimate anomalies browser --from 2026-11-16")
-@asks("without")
+@asks(WITHOUT)
 @of_store("json")
 def anomalies(call: StoreCall) -> None:
     """Find windows of METRIC that honest reports cannot explain, or with more reports than usual.
@@ -223,14 +212,8 @@ def anomalies(call: StoreCall) -> None:
 
 
 @command("deniable estimate discover plugin")
-@asks("without")
-@click.option(
-    "--min-share",
-    "minimum_share",
-    type=Real(0, 1, max_open=True),
-    help="Show only strings with at least this share, like 0.01 for 1%; the registry's "
-    "minimum_share holds too.",
-)
+@asks(WITHOUT)
+@click_options((MIN_SHARE,))
 @click.option(
     "--prior",
     type=click.Path(path_type=Path),
@@ -252,7 +235,7 @@ def anomalies(call: StoreCall) -> None:
 @of_store("json", "csv")
 def discover(
     call: StoreCall,
-    minimum_share: float | None,
+    min_share: float | None,
     prior: Path | None,
     by: Literal["day", "week", "month"] | None,
     target: str | None,
@@ -283,7 +266,7 @@ def discover(
         asked = reader, call.registry, call.query
         finds = find(
             *asked,
-            minimum_share=minimum_share,
+            minimum_share=min_share,
             prior=read_prior(prior) if prior else None,
             folder=folder,
             progress=tell,

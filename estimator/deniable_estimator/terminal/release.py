@@ -20,6 +20,7 @@ import click
 from deniable.tools.command_line import command
 from deniable.whole_files import written
 from deniable_collector.options import from_environment
+from deniable_estimator.inputs import WHERE
 from deniable_estimator.terminal.call import StoreCall, asks, of_store
 from deniable_estimator.terminal.options import Parsed, Real, as_json, opened, progress, say
 
@@ -59,7 +60,7 @@ def _limits() -> tuple[float, float | None]:
 
 
 @command("deniable release browser --from 2026-09-21 --to 2026-11-01 --out browser.csv")
-@asks("where")
+@asks(WHERE)
 @click.option(
     "--form",
     "form_of",
