@@ -6,7 +6,12 @@ from deniable import DeniableError
 
 
 class EstimateError(DeniableError):
-    """The request cannot be estimated; the message says what to request instead."""
+    """What was asked for cannot be answered; the message says what can be, and `fields` by which
+    inputs to ask for it."""
+
+    def __init__(self, text: str, *fields: str) -> None:
+        super().__init__(text)
+        self.fields = fields
 
 
 class OnlyLongerError(EstimateError):

@@ -97,7 +97,7 @@ def test_windows_of_another_kind_cannot_be_left_out(call):
     """It would leave out nothing, and say nothing."""
     result = call("theme --without 2026-W02")
     assert result.exit_code == 2
-    assert "theme has a window for each day, like 20" in result.output
+    assert "“without” takes windows like 20" in result.output
 
 
 WEEKLY = '[metrics.theme]\nwindow = "week"'

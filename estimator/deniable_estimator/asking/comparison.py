@@ -41,6 +41,7 @@ from deniable_estimator.asking.query import Days
 from deniable_estimator.document.units import half_width
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import nearest
+from deniable_estimator.inputs import Asked
 from deniable_estimator.kinds.base import TOGETHER, Answer, ChangeTest, Comparison
 from deniable_estimator.messages import message, sentence
 
@@ -104,6 +105,44 @@ def find_moment(
                 ),
             )
         ) from None
+
+
+def asked_days(
+    asked: Asked,
+    usual: Days,
+    kind: windows.Kind,
+    noted: Sequence[Annotation],
+    now: float,
+    metric: Metric | None = None,
+) -> Days:
+    """The days that `from`, `to`, `since` and `without` ask for (`deniable_estimator.inputs`), or
+    the usual ones; with `since`, as `asked_since` finds them.
+
+    Raises:
+        EstimateError: the windows to leave out are of another kind, or `since` is not the only one
+            that names days.
+        EstimateError: the range ends before it begins; or as `asked_since`.
+    """
+    without = asked.get("without") or ()
+    if {windows.kind_of(each) for each in without} - {kind}:
+        example = windows.window_at(kind, now)
+        told = message("“without” takes windows like {example} here.", example=example)
+        raise EstimateError(told, "without")
+    first, last = asked.get("from"), asked.get("to")
+    if not asked.get("since"):
+        found = Days(first or usual.first, last or usual.last, without)
+        if found.days < 1:
+            raise EstimateError(
+                message(
+                    "The range ends ({last}) before it begins ({first}). Swap the two dates.",
+                    last=found.last,
+                    first=found.first,
+                )
+            )
+        return found
+    if first or last:
+        raise EstimateError(message("“since” takes the place of “from” and “to”."), "from", "to")
+    return replace(asked_since(asked["since"], noted, kind, now, metric), without=without)
 
 
 def asked_since(

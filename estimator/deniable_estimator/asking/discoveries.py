@@ -43,7 +43,7 @@ def discover(
 
     Raises:
         MetricError: the registry declares no such metric.
-        EstimateError: it is no discovery metric, or the range ends before it begins.
+        EstimateError: it is no discovery metric.
         ValueListError: a list cannot be read or has a mistake.
         StoreUnavailable: the store cannot answer now.
     """

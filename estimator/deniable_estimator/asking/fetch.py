@@ -22,7 +22,6 @@ from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.asking.query import (
     Days,
     Query,
-    check_days,
     check_where,
     find_metric,
     places_of,
@@ -56,8 +55,7 @@ def read(
 
     Raises:
         MetricError: the registry declares no such metric.
-        EstimateError: the range ends before it begins, a candidate cannot be estimated, or the
-            metric has no such segment.
+        EstimateError: a candidate cannot be estimated, or the metric has no such segment.
         StoreUnavailable: the store cannot answer now.
     """
     return select(reader, registry, query).read().estimate(level=level).marked(now)
@@ -270,8 +268,8 @@ class Selection:
     @property
     def at_once(self) -> int:
         """How many of its windows may be read at once, so that their tallies take 8 MB at most."""
-        sizes = [sum(row.width + 1 for row in each.scheme.rows) for each in self.chosen]
-        return max(1, _COUNTERS // max(1, sum(sizes)))
+        size = sum(row.width + 1 for each in self.chosen for row in each.scheme.rows)
+        return max(1, _COUNTERS // max(1, size))
 
     def read(self) -> Question:
         """All data of the estimate.
@@ -342,7 +340,6 @@ def select(
     days that are asked for, to compare with, all that they `reach`."""
     metric = find_metric(registry, query.metric)
     check_where(metric, query.where)
-    check_days(query.days)
     note_asked(reader, registry, metric, query.days)
     reach = reach or query.days
     chosen = tuple(_chosen(reader, registry, metric, replace(query, days=reach)))

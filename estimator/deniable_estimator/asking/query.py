@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from deniable import Metric, MetricError, Registry, Scheme
 from deniable.protocol import windows
@@ -102,23 +102,6 @@ class Query:
     """The segments whose reports count, each with its value; without any, all do."""
 
 
-def segments_in(texts: Sequence[str]) -> dict[str, str]:
-    """Segments with their values, each written like platform=web.
-
-    Raises:
-        ValueError: one is not, or is there twice.
-    """
-    found: dict[str, str] = {}
-    for each in texts:
-        name, equals, value = each.partition("=")
-        if not (name and equals and value):
-            raise ValueError(f"{each!r} is not like platform=web")
-        if name in found:
-            raise ValueError(f"names {name} twice")
-        found[name] = value
-    return found
-
-
 def places_of(scheme: Scheme, where: Mapping[str, str]) -> tuple[int, ...]:
     """The numbers of the combinations with these values; none if the scheme has no such segment
     or value. Without values, all."""
@@ -159,39 +142,6 @@ def find_metric(registry: Registry, name: str) -> Metric:
     known = ", ".join(near or sorted(registry.metrics))
     advice = f"did you mean {known}?" if near else f"it declares {known}"
     raise MetricError(name, f"is not declared in {registry.source}; {advice}")
-
-
-def check_day(day: date) -> date:
-    """A day that can be asked for: the windows of the first and the last year may have none before
-    or after them.
-
-    Raises:
-        EstimateError: it lies in one of these years.
-    """
-    if MINYEAR < day.year < MAXYEAR:
-        return day
-    raise EstimateError(
-        message(
-            "Days from 0002-01-01 to 9998-12-31 can be asked for, and not {day}.",
-            day=day.isoformat(),
-        )
-    )
-
-
-def check_days(days: Days) -> None:
-    """Refuse a range of days that ends before it begins.
-
-    Raises:
-        EstimateError: it does.
-    """
-    if days.last < days.first:
-        raise EstimateError(
-            message(
-                "the range ends ({last}) before it begins ({first}): swap them",
-                last=days.last,
-                first=days.first,
-            )
-        )
 
 
 def check_where(metric: Metric, where: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.asking.comparison import compare_each, period_number
 from deniable_estimator.asking.fetch import estimated, select
-from deniable_estimator.asking.query import Days, Query, check_days, find_metric, windows_within
+from deniable_estimator.asking.query import Days, Query, find_metric, windows_within
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.document.csv_files import Filed, Table, plain
 from deniable_estimator.document.units import SHARES, Unit
@@ -231,8 +231,8 @@ def trend(
 
     Raises:
         MetricError: the registry declares no such metric.
-        EstimateError: the range is reversed or has too many periods, the windows do not add
-            up to `by`, or a candidate cannot be estimated.
+        EstimateError: the range has too many periods, the windows do not add up to `by`, or a
+            candidate cannot be estimated.
         StoreUnavailable: the store cannot answer now.
     """
     metric, days = find_metric(registry, query.metric), query.days
@@ -248,7 +248,6 @@ def trend(
                 groups=" or ".join(groups),
             )
         )
-    check_days(days)
     whole = select(reader, registry, Query(metric.name, days), Days(without=days.without))
     if not whole.labels:
         return Trend(metric.name, by or metric.window, level, ())

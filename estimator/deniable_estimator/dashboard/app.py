@@ -42,7 +42,7 @@ from deniable_estimator.dashboard.problems import (
     waiting_page,
     waiting_problem,
 )
-from deniable_estimator.dashboard.ranges import RangeError, is_day
+from deniable_estimator.dashboard.ranges import is_day
 from deniable_estimator.dashboard.release_pages import released
 from deniable_estimator.dashboard.segments_page import segments
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -141,7 +141,7 @@ def create_app(
     app.after_request(_protect)
     app.after_request(_compress)
     app.register_error_handler(HTTPException, _error)
-    for kind in (EstimateError, RangeError, SchemeError, ValueListError, TooHeavy,
+    for kind in (EstimateError, SchemeError, ValueListError, TooHeavy,
                  WorkersClosed, StoreError):  # fmt: skip
         app.register_error_handler(kind, lambda error: _error(_problem_of(error)))
     app.register_error_handler(StillDecoding, _still_decoding)
@@ -305,7 +305,7 @@ def _error(error: HTTPException) -> ResponseReturnValue:
 def _problem_of(error: DeniableError) -> HTTPException:
     """Why there is no result; the message says what to request instead."""
     match error:
-        case RangeError() | EstimateError():
+        case EstimateError():
             title = message("Invalid parameter")
             return ApiProblem(400, "invalid-parameter", title, str(error))
         case TooHeavy():

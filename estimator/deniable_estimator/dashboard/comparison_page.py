@@ -15,16 +15,17 @@ from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
-from deniable_estimator.dashboard.exports import file_of, of_comparison
+from deniable_estimator.dashboard.exports import RAW, file_of, of_comparison
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.pages import answer_page, keep_form, requested, with_strings
 from deniable_estimator.dashboard.privacy_label import even_guess
-from deniable_estimator.dashboard.ranges import DAYS, RangeError, earlier_range
+from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.recent import change_headline
 from deniable_estimator.dashboard.source import declared_metric
 from deniable_estimator.document.document import Column, Estimate, Frame, WordedValue
 from deniable_estimator.document.units import half_width
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import BEFORE_FROM, BEFORE_TO, DAYS
 from deniable_estimator.kinds.base import Answer, Comparison
 from deniable_estimator.kinds.formats import (
     NOISE,
@@ -42,9 +43,6 @@ from deniable_estimator.messages import counted, message
 
 comparing = Blueprint("comparing", __name__)
 
-_NAMES = (*DAYS, "before_from", "before_to", "raw")
-"""The parameters of a comparison."""
-
 _TABLE_LINES = 200
 
 
@@ -60,7 +58,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
         comparison = compare(old, new)
     except BadRequest as error:
         obstacle = error.description
-    except (RangeError, EstimateError) as error:
+    except EstimateError as error:
         refused = keep_form(error, "before_from", "before_to")
         reading, earlier = requested_periods(metric, {})
     later, shown, alarms = reading.days, None, list[History]()
@@ -109,11 +107,10 @@ def requested_periods(metric: Metric, arguments: Mapping[str, str]) -> tuple[Pag
     """The later days, and those that they are compared with.
 
     Raises:
-        RangeError: the address asks for what there is not.
+        EstimateError: the address asks for what there is not.
     """
-    later = requested(metric, arguments, _NAMES)
-    now = later.source.seen_until
-    return later, earlier_range(later.days, metric.window, arguments, now)
+    later, asked = requested(metric, arguments, (*DAYS, BEFORE_FROM, BEFORE_TO, RAW))
+    return later, earlier_range(later.days, metric.window, asked, later.source.seen_until)
 
 
 def change_frame(comparison: Comparison, limit: int) -> Frame:

@@ -3,7 +3,7 @@ long, in the background."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -24,6 +24,7 @@ from deniable_estimator.asking.results import Results, Turn, digest
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import LIGHT, png
 from deniable_estimator.dashboard.ranges import day_at, is_ranged, read_range
+from deniable_estimator.inputs import Asked
 from deniable_estimator.kinds.basis import unfinished
 
 PAGE_PATIENCE = 1.0
@@ -156,15 +157,15 @@ class DataSource:
         first = windows.first_day(newest)
         return Days(first, max(first, day_at(self.seen_until)))
 
-    def read_days(self, metric: Metric, arguments: Mapping[str, str]) -> Days:
-        """The days of an address. Where it names none, and the latest complete windows have no
+    def read_days(self, metric: Metric, asked: Asked) -> Days:
+        """The days that are asked for. Where none are, and the latest complete windows have no
         reports, those of the window that runs: the first day of an app that reports at once.
 
         Raises:
-            RangeError: it asks for days that cannot be shown.
+            EstimateError: they cannot be shown.
         """
-        days = read_range(arguments, self.seen_until, metric.window, metric)
-        if is_ranged(arguments):
+        days = read_range(asked, self.seen_until, metric.window, metric)
+        if is_ranged(asked):
             return days
         running = self.running(metric)
         if running is None or any(map(days.touches, self.labels(metric))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -10,26 +11,30 @@ from flask import Blueprint, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
+from deniable import Metric
+from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text, trend_text
-from deniable_estimator.dashboard.exports import Text, file_of
+from deniable_estimator.dashboard.exports import RAW, Text, file_of
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.pages import answer_page, head_of, keep_form, requested
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.ranges import DAYS, RangeError
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.timeline import grouping, grouping_asked, plain_timeline
+from deniable_estimator.dashboard.timeline import grouping, plain_timeline
+from deniable_estimator.dashboard.view import period_input
 from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import DAYS, Input, as_given
 from deniable_estimator.kinds.discovery.finds import Finds
 from deniable_estimator.kinds.discovery.words import finds_document, headline
 from deniable_estimator.messages import message
 
 discovering = Blueprint("discovering", __name__)
 
-_NAMES = (*DAYS, "by", "find", "raw")
+_FIND = Input("find", as_given, default="")
 
 _DRAWN = 40
 """The most strings of a picture."""
@@ -48,17 +53,14 @@ def finds_page(name: str) -> ResponseReturnValue:
     if not isinstance(metric.type, Discovery):
         return redirect(url_for("pages.metric_page", name=name))
     refused, found, timeline = None, None, None
-    reading = requested(metric, {}, _NAMES)
-    by = grouping(metric, reading.days)
-    chosen = request.args.get("find", "")
+    reading, by, chosen = _requested(metric, {})
     try:
-        reading = requested(metric, request.args, _NAMES)
-        by = grouping_asked(request.args, "by", metric, reading.days)
+        reading, by, chosen = _requested(metric, request.args)
         found = reading.finds().answer
         if chosen:
             trend = reading.trend_of_find(by, found, chosen).answer
             timeline = plain_timeline(trend, [chosen])
-    except (RangeError, EstimateError) as error:
+    except EstimateError as error:
         refused = keep_form(error)
     document = finds_document(found, MOST_SHOWN) if found else None
     days = reading.days
@@ -86,7 +88,7 @@ def finds_page(name: str) -> ResponseReturnValue:
 @discovering.get("/metric/<name>/strings.<any(svg, png):form>")
 def finds_picture(name: str, form: str) -> ResponseReturnValue:
     """The commonest strings that were found."""
-    reading = requested(declared_metric(name), request.args, _NAMES)
+    reading, *_ = _requested(declared_metric(name), request.args)
     found = reading.finds().answer
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
@@ -98,15 +100,27 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
 @discovering.get("/metric/<name>/strings.<any(csv, json):form>")
 def finds_file(name: str, form: str) -> ResponseReturnValue:
     """What was found as a file; with `find`, the trend of that string."""
-    reading = requested(declared_metric(name), request.args, _NAMES)
-    by = grouping_asked(request.args, "by", reading.metric, reading.days)
+    reading, by, chosen = _requested(declared_metric(name), request.args)
     found, head = reading.finds().answer, reading.days.told
-    if not (chosen := request.args.get("find", "")):
+    if not chosen:
         text = Text(partial(file_text, found=found, head=head))
         return file_of(reading, text, f"{name}-strings", form)
     trend = reading.trend_of_find(by, found, chosen).answer
     text = Text(partial(trend_text, found=trend, head=head))
     return file_of(reading, text, f"{name}-string-trend", form)
+
+
+def _requested(
+    metric: Metric, arguments: Mapping[str, str]
+) -> tuple[PageReading, windows.Kind, str]:
+    """What an address asks of a discovery: with the period of a trend, and the find whose it is.
+
+    Raises:
+        EstimateError: it asks for what there is not.
+    """
+    inputs = (*DAYS, period_input("by", metric), _FIND, RAW)
+    reading, asked = requested(metric, arguments, inputs)
+    return reading, asked["by"] or grouping(metric, reading.days), asked["find"]
 
 
 def _with_trends(frame: Frame) -> Frame:

@@ -17,6 +17,7 @@ from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.calculations import estimate_text, file_text, trend_text
 from deniable_estimator.dashboard.metric_view import PageReading
+from deniable_estimator.inputs import Input
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.shares.shares import Shares
 
@@ -26,6 +27,10 @@ _TYPES = {
     "svg": "image/svg+xml",
     "png": "image/png",
 }
+
+
+RAW = Input("raw", bool, default=False)
+"""Whether a CSV has its texts as they are, which a program asks for."""
 
 
 class Text(NamedTuple):
@@ -108,7 +113,7 @@ def file_of(reading: PageReading, found: Text, name: str, form: str) -> Response
     """The file that this request asks for, which is written elsewhere if it is long. A CSV has its
     texts as they are (`raw`) where a program asks for that."""
     key = "file", request.full_path, found.version, reading.strings
-    chosen = "raw" if form == "csv" and request.args.get("raw") == "1" else form
+    chosen = "raw" if form == "csv" and RAW.parse(request.args.get("raw", "")) else form
     return download(reading.source.written(found.lines, key, found.write, chosen), name, form)
 
 

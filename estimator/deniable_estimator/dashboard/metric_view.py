@@ -21,7 +21,7 @@ from deniable_estimator.asking.segments import SegmentTrends, split
 from deniable_estimator.asking.trend import Trend, read_ranges, trend
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import RangeError, day_at
+from deniable_estimator.dashboard.ranges import day_at
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.discovery.finds import Finds
@@ -196,7 +196,7 @@ class PageReading:
         """How common the find of that name was in each period.
 
         Raises:
-            RangeError: there is none.
+            EstimateError: there is none.
         """
         find = next((each for each in finds.finds if each.name == name), None)
         if find is None:
@@ -204,7 +204,7 @@ class PageReading:
                 "“{text}” was not found in these days. Choose one of the strings that were.",
                 text=isolated(name[:100]),
             )
-            raise RangeError(told, "find")
+            raise EstimateError(told, "find")
         source = self.source
         version = digest(self.version, source.today)
         asked = "trend of a find", by, find.head, find.cut, finds.level

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -22,25 +22,20 @@ from deniable_estimator.dashboard.access.caller import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.exports import file_of, of_estimate, of_trend
+from deniable_estimator.dashboard.exports import RAW, file_of, of_estimate, of_trend
 from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.overview.summary import answer_notes, standing_notes
 from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
-from deniable_estimator.dashboard.ranges import (
-    LONGEST_SEARCH,
-    RangeError,
-    check_names,
-    presets,
-    since_presets,
-)
+from deniable_estimator.dashboard.ranges import presets, since_presets
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list, sent_list
-from deniable_estimator.dashboard.view import ALL_LINES, View, names_of, read_view
+from deniable_estimator.dashboard.view import ALL_LINES, View, inputs_of, read_view, view_of
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import LONGEST_SEARCH, Asked, Input, read_inputs
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.numbers.distribution import Distribution
 from deniable_estimator.kinds.registry import kind_of
@@ -54,7 +49,7 @@ def overview() -> ResponseReturnValue:
     """What needs attention, and all metrics, or those that were looked for."""
     try:
         return overview_page(None)
-    except RangeError as error:
+    except EstimateError as error:
         return overview_page(keep_form(error))
 
 
@@ -77,7 +72,7 @@ def metric_page(name: str) -> ResponseReturnValue:
         except ValueListError as error:
             mistake = str(error)
         page = _page(reading, view, mistake=mistake)
-    except (RangeError, EstimateError) as error:
+    except EstimateError as error:
         return _page(*requested_view(metric, {}), refused=keep_form(error))
     return page
 
@@ -124,7 +119,7 @@ def _page(
     view: View,
     *,
     mistake: str | None = None,
-    refused: RangeError | None = None,
+    refused: EstimateError | None = None,
 ) -> tuple[str, int]:
     """The page and its status."""
     metric, estimate = reading.metric, None if refused else reading.answer
@@ -185,7 +180,7 @@ def _told(
     }
 
 
-def _limits(view: View, answer: Answer) -> tuple[tuple[float, ...], RangeError | None]:
+def _limits(view: View, answer: Answer) -> tuple[tuple[float, ...], EstimateError | None]:
     """The limit that is asked for, and what is wrong with it."""
     if view.limit is None or not isinstance(answer, Distribution):
         return (), None
@@ -195,25 +190,25 @@ def _limits(view: View, answer: Answer) -> tuple[tuple[float, ...], RangeError |
         limit = math.nan
     if not math.isfinite(limit):
         told = message("“limit” is not a number. Write one like 2.5, without its unit.")
-        return (), RangeError(told, "limit")
+        return (), EstimateError(told, "limit")
     try:
         answer.share_below(limit)
     except EstimateError as error:
-        return (), RangeError(message("“limit”: {mistake}.", mistake=str(error)), "limit")
+        return (), EstimateError(message("“limit”: {mistake}.", mistake=str(error)), "limit")
     return (limit,), None
 
 
 @pages.get("/metric/<name>.<any(csv, json):form>")
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
-    reading, _ = asked_answer(name, "raw")
+    reading, _ = asked_answer(name, RAW)
     return file_of(reading, of_estimate(reading), name, form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
 def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
-    reading, view = asked_answer(name, "raw")
+    reading, view = asked_answer(name, RAW)
     reading = reading.over(view.days.around)
     by = view.by or grouping(reading.metric, reading.days)
     return file_of(reading, of_trend(reading, by), f"{name}-trend", form)
@@ -222,7 +217,7 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
 def answer_page(
     template: str,
     reading: PageReading,
-    refused: RangeError | None,
+    refused: EstimateError | None,
     status: int = 200,
     **more: Any,
 ) -> tuple[str, int]:
@@ -253,38 +248,39 @@ def head_of(reading: PageReading) -> dict[str, Any]:
     }
 
 
-def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
+def keep_form(error: EstimateError, *fields: str) -> EstimateError:
     """The mistake, for a page that shows the form again as it was sent; `fields` are at fault if
     it names none.
 
     Raises:
-        RangeError, EstimateError: it, for what is no page.
+        EstimateError: it, for what is no page.
     """
     if not for_people():
         raise error
-    return error if isinstance(error, RangeError) else RangeError(str(error), *fields)
+    return error if error.fields else EstimateError(str(error), *fields)
 
 
-def requested(metric: Metric, arguments: Mapping[str, str], names: Collection[str]) -> PageReading:
-    """What an address asks of a metric that says these parameters alone.
+def requested(
+    metric: Metric, arguments: Mapping[str, str], inputs: Sequence[Input]
+) -> tuple[PageReading, Asked]:
+    """What an address asks of a metric by these inputs.
 
     Raises:
-        RangeError: it asks for what there is not.
+        EstimateError: it asks for what there is not.
     """
-    check_names(arguments, names)
-    source = current_source()
-    return PageReading(source, metric, source.read_days(metric, arguments))
+    source, asked = current_source(), read_inputs(inputs, arguments)
+    return PageReading(source, metric, source.read_days(metric, asked)), asked
 
 
 def requested_view(
-    metric: Metric, arguments: Mapping[str, str], *more: str
+    metric: Metric, arguments: Mapping[str, str], *more: Input
 ) -> tuple[PageReading, View]:
-    """The same with the view; `more` are parameters beside those of a view."""
-    reading = requested(metric, arguments, (*names_of(metric), *more))
-    return reading, read_view(arguments, metric, reading.source).of_list(kept_list(metric))
+    """The same with the view; `more` are inputs beside those of a view."""
+    reading, asked = requested(metric, arguments, (*inputs_of(metric), *more))
+    return reading, view_of(asked, reading.days).of_list(kept_list(metric))
 
 
-def asked_answer(name: str, *more: str) -> tuple[PageReading, View]:
+def asked_answer(name: str, *more: Input) -> tuple[PageReading, View]:
     """The same of the metric of that name for a file, and of what is listed."""
     reading, view = requested_view(declared_metric(name), request.args, *more)
     return with_strings(reading), view

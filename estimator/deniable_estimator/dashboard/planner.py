@@ -21,13 +21,13 @@ from deniable_estimator.analyses import sample_tally
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.privacy_label import label_of
-from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.document.document import Frame, Picture
 from deniable_estimator.document.plot.lines import path
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
 from deniable_estimator.document.plot.scales import Tick, log_levels
-from deniable_estimator.inputs import Asked, InputError, read_form
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import Asked, InputError, read_form, unknown_names
 from deniable_estimator.kinds import PLANS, make
 from deniable_estimator.kinds.formats import share_text
 from deniable_estimator.kinds.kind import Shown
@@ -56,14 +56,13 @@ def planner_page(kind: str) -> ResponseReturnValue:
     """The form and, if it is filled in as it can be, the results."""
     plan = PLANS[kind]
     fields, asked = read_form(plan.inputs, request.args)
-    outcome, mistake = None, None
+    outcome = None
+    unknown = spaced(unknown_names(request.args, [each.input.name for each in fields]))
+    mistake = str(keep_form(EstimateError(unknown))) if unknown else None
     try:
-        check_names(request.args, [each.input.name for each in fields])
-        outcome = asked and _calculated(plan, asked)
+        outcome = None if unknown or not asked else _calculated(plan, asked)
     except (StillDecoding, TooManyDecodes):
         raise
-    except RangeError as error:
-        mistake = str(keep_form(error))
     except DeniableError as error:
         # What is refused without the name of an input is about the memory of the devices.
         name = error.name if isinstance(error, InputError) else "lifetime_epsilon"

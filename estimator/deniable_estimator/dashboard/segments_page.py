@@ -9,32 +9,33 @@ from itertools import combinations
 
 from flask import Blueprint, request
 from flask.typing import ResponseReturnValue
-from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, NotFound
 
 from deniable import Metric
 from deniable.protocol import windows
 from deniable_estimator.asking.comparison import chosen_series, compare
-from deniable_estimator.asking.query import Days
+from deniable_estimator.asking.query import Days, check_where
 from deniable_estimator.asking.segments import check_names as check_segments
 from deniable_estimator.asking.segments import not_segmented
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text
-from deniable_estimator.dashboard.exports import Text, file_of, of_segments
+from deniable_estimator.dashboard.exports import RAW, Text, file_of, of_segments
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.pages import answer_page, keep_form, requested, with_strings
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.ranges import DAYS, RangeError, before
+from deniable_estimator.dashboard.ranges import before
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import (
     Timeline,
     grouping,
-    grouping_asked,
     timeline_of_segments,
 )
+from deniable_estimator.dashboard.view import period_input
+from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import DAYS, DIVIDED, WHERE, Asked, Input, as_given, each_once
 from deniable_estimator.kinds.base import ChangeTest
 from deniable_estimator.kinds.formats import series_name
 from deniable_estimator.kinds.segments import Segmented, shown_series
@@ -43,9 +44,13 @@ from deniable_estimator.messages import counted, isolated, message
 
 segments = Blueprint("segments", __name__)
 
-_NAMES = (*DAYS, "by", "where", "against", "series", "over", "period", "raw")
+_INPUTS = (
+    *(*DAYS, replace(DIVIDED, default=()), WHERE, RAW),
+    *(Input(each, as_given, default="") for each in ("against", "series")),
+    Input("over", each_once, default=(), many=MOST_LINES),
+)
 
-_MOST_LINES = 240
+_MOST_ROWS = 240
 """The most lines of all panels: with 32 segments, 7 series are shown."""
 
 _MOST_PANELS = 12
@@ -66,8 +71,8 @@ def segments_page(name: str) -> ResponseReturnValue:
     try:
         if not metric.segments:
             raise BadRequest(message("{mistake}.", mistake=not_segmented(metric)))
-        reading, by, against = requested_segments(metric, request.args)
-        reading = with_strings(reading)
+        reading, by, asked = requested_segments(metric, request.args)
+        reading, against = with_strings(reading), asked["against"]
         given = _against(reading, by, against)
         if against and given is None:
             ignored = message(
@@ -75,23 +80,22 @@ def segments_page(name: str) -> ResponseReturnValue:
                 "one",
                 segment=isolated(against),
             )
-        for each in request.args.getlist("where"):
+        for segment in asked["where"].keys() & by:
             # The form sends what the page stayed within before it divided by it.
-            if (segment := each.partition("=")[0]) in by:
-                ignored = message(
-                    "“{limit}” is left out, because the page divides by {segment}",
-                    limit=isolated(each),
-                    segment=segment,
-                )
+            ignored = message(
+                "“{limit}” is left out, because the page divides by {segment}",
+                limit=isolated(f"{segment}={asked['where'][segment]}"),
+                segment=segment,
+            )
         found = reading.segmented(by, given).answer
         moved = _moved_most(reading, found)
         shown = _panels_shown(found) if found.total.n else []
         if shown and found.groups:
-            kind = grouping_asked(request.args, "period", metric, reading.days.around)
-            drawn = _drawn(reading, found, shown, kind)
+            kind = asked["period"] or grouping(metric, reading.days.around)
+            drawn = _drawn(reading, found, shown, kind, asked)
     except BadRequest as error:
         obstacle = error.description
-    except (RangeError, EstimateError) as error:
+    except EstimateError as error:
         refused = keep_form(error)
     days, where = reading.days, reading.where
     return answer_page(
@@ -119,30 +123,30 @@ def segments_page(name: str) -> ResponseReturnValue:
 
 
 def _drawn(
-    reading: PageReading, found: Segmented, shown: Sequence[str], by: windows.Kind
+    reading: PageReading, found: Segmented, shown: Sequence[str], by: windows.Kind, asked: Asked
 ) -> Timeline | None:
     """The trends of the series that is chosen; of the first, if they take little calculation."""
     days, metric = reading.days.around, reading.metric
-    series = _series(found, shown, request.args)
+    series = _series(found, asked["series"] or shown[0])
     periods = len(windows.span(by, days.first, days.last))
     cells = periods * len(found.groups) * len(found.total.series.names)
-    if "series" not in request.args and (cells > _MOST_CELLS or metric.needs_candidates):
+    if not asked["series"] and (cells > _MOST_CELLS or metric.needs_candidates):
         return None
     trends = reading.over(days).segment_trends(found, by)
-    return timeline_of_segments(trends, series, request.args.getlist("over"))
+    return timeline_of_segments(trends, series, asked["over"])
 
 
 @segments.get("/metric/<name>/segments.<any(svg, png):form>")
 def segments_picture(name: str, form: str) -> ResponseReturnValue:
     """One series in all segments: the one that is asked for, or that the headline tells of."""
-    reading, by, against = requested_segments(declared_metric(name), request.args)
+    reading, by, asked = requested_segments(declared_metric(name), request.args)
     reading = with_strings(reading)
-    found = reading.segmented(by, _against(reading, by, against)).answer
+    found = reading.segmented(by, _against(reading, by, asked["against"])).answer
     shown = _panels_shown(found) if found.total.n else []
     if not shown:
         raise NotFound(message("There are no reports in these days, so there is nothing to draw."))
-    asked = {"series": request.args.get("series") or leading_series(found) or shown[0]}
-    (panel,) = segment_frames(found, [_series(found, shown, asked)])
+    series = _series(found, asked["series"] or leading_series(found) or shown[0])
+    (panel,) = segment_frames(found, [series])
     text = rows_picture(reading.metric, found.total, finding(found), panel)
     return send_picture(text, f"{name}-segments", form)
 
@@ -151,17 +155,17 @@ def segments_picture(name: str, form: str) -> ResponseReturnValue:
 def segments_file(name: str, form: str) -> ResponseReturnValue:
     """The same as a file, with every series."""
     metric = declared_metric(name)
-    reading, by, against = requested_segments(metric, request.args)
-    reading = with_strings(reading)
+    reading, by, asked = requested_segments(metric, request.args)
+    reading, against = with_strings(reading), asked["against"]
     if "period" in request.args:
         around = reading.over(reading.days.around)
-        by_period = grouping_asked(request.args, "period", metric, around.days)
+        by_period = asked["period"] or grouping(metric, around.days)
         trends = around.segment_trends(reading.segmented(by).answer, by_period)
         text = Text(partial(file_text, found=trends, head=reading.days.told))
         return file_of(reading, text, f"{name}-segments-trend", form)
     given = _against(reading, by, against)
     if against and given is None:
-        raise RangeError(
+        raise EstimateError(
             message(
                 "“{segment}” has too few reports here or is no segment: leave `against` out, or "
                 "name another",
@@ -175,7 +179,7 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
 def _panels_shown(found: Segmented) -> list[str]:
     """The series that there is room for."""
     lines = len(found.groups) + 2
-    return shown_series(found, max(1, min(_MOST_PANELS, _MOST_LINES // lines)))
+    return shown_series(found, max(1, min(_MOST_PANELS, _MOST_ROWS // lines)))
 
 
 def _moved_most(reading: PageReading, found: Segmented) -> str | None:
@@ -235,36 +239,29 @@ def _default(metric: Metric) -> tuple[str, ...]:
 
 
 def requested_segments(
-    metric: Metric, arguments: MultiDict[str, str]
-) -> tuple[PageReading, tuple[str, ...], str]:
-    """What is asked of some segments, the segments to divide by, and the reference.
+    metric: Metric, arguments: Mapping[str, str]
+) -> tuple[PageReading, tuple[str, ...], Asked]:
+    """What is asked of some segments, the segments to divide by, and the rest.
 
     Raises:
-        RangeError: the address asks for what there is not.
+        EstimateError: the address asks for what there is not.
     """
-    reading = requested(metric, arguments, _NAMES)
-    known = {each.name: each.values for each in metric.segments}
-    by = tuple(each for each in arguments.get("by", "").split(",") if each) or _default(metric)
-    try:
-        check_segments(metric, by)
-    except EstimateError as error:
-        raise RangeError(message("{mistake}.", mistake=str(error)), "by") from None
-    where: dict[str, str] = {}
-    for each in arguments.getlist("where"):
-        segment, _, value = each.partition("=")
-        if not each or segment in by:
-            continue  # a form sends what is not chosen, too
-        if value not in known.get(segment, ()):
-            raise RangeError(message("There is no segment {segment}.", segment=each), "where")
-        where[segment] = value
-    return replace(reading, where=where), by, arguments.get("against", "")
+    reading, asked = requested(metric, arguments, (*_INPUTS, period_input("period", metric)))
+    by = asked["by"] or _default(metric)
+    check_segments(metric, by)
+    where = {name: value for name, value in asked["where"].items() if name not in by}
+    check_where(metric, where)
+    return replace(reading, where=where), by, asked
 
 
-def _series(found: Segmented, shown: Sequence[str], arguments: Mapping[str, str]) -> str:
-    """The series whose trends are drawn: the chosen one, or the first that is shown."""
-    asked = arguments.get("series", "") or shown[0]
+def _series(found: Segmented, asked: str) -> str:
+    """The series that is drawn.
+
+    Raises:
+        EstimateError: it is none of these segments'.
+    """
     if asked not in found.names:
-        raise RangeError(
+        raise EstimateError(
             message("There is no series {series} in all segments.", series=isolated(asked[:100])),
             "series",
         )

@@ -4,7 +4,7 @@ small ones to choose from, and words."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, TypeVar
@@ -18,7 +18,6 @@ from deniable_estimator.asking.trend import GROUPS, Period, Trend
 from deniable_estimator.asking.trend_words import step_of, trend_frame
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.metric_view import PageReading
-from deniable_estimator.dashboard.ranges import one_of
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
 from deniable_estimator.dashboard.view import View
@@ -101,17 +100,6 @@ def _is_kept(metric: Metric, kind: windows.Kind, days: Days, today: date) -> boo
         return True
     limit = kept.get(kind, 0)
     return limit is None or days.first >= today - timedelta(limit)
-
-
-def grouping_asked(asked: Mapping[str, str], name: str, metric: Metric, days: Days) -> windows.Kind:
-    """The grouping that an address asks for by the parameter `name`, or the finest that a chart
-    has room for.
-
-    Raises:
-        RangeError: the metric's windows do not add up to such periods.
-    """
-    text = asked.get(name, "")
-    return one_of(text, name, GROUPS[metric.window]) if text else grouping(metric, days)
 
 
 def plain_timeline(

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
-
-from werkzeug.datastructures import MultiDict
+from dataclasses import dataclass, fields, replace
 
 from deniable import Metric
 from deniable.protocol import windows
@@ -15,48 +12,54 @@ from deniable.protocol.types.number import Number
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import DAYS, RangeError, is_ranged, one_of, searched
+from deniable_estimator.dashboard.ranges import is_ranged
 from deniable_estimator.document.plot.marks import MOST_LINES
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import (
+    DAYS,
+    LONGEST_SEARCH,
+    Asked,
+    Input,
+    choice,
+    each_once,
+    read_inputs,
+)
 from deniable_estimator.kinds.base import Comparison
 from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.messages import message
 
-_CHOICES = {
-    "order": ("share", "declared"),
-    "shares": ("unbiased", "normalized"),
-    "lines": ("some", "all"),
-    # By which column the table is sorted; with a minus, the other way round.
-    "sort": ("value", "-value", "share", "-share", "change", "-change"),
-    # What is compared with the time before: the newest complete week, or the days of the page.
-    "change": ("newest", "range"),
-}
-"""What can be chosen by name, the usual choice first."""
-
-_OF_SHARES = ("line", "order", "shares", "lines", "sort", "find", "change")
-_NAMES = (
-    "by",
-    "value",
-    "line",
-    "order",
-    "shares",
-    "lines",
-    "limit",
-    "given",
-    "sort",
-    "find",
-    "change",
-)
-"""All that an address says beside the days, in this order."""
-
 _NUMBER = re.compile("[0-9]{1,9}")
 
 
-def names_of(metric: Metric) -> tuple[str, ...]:
-    """The parameters of a view of this metric."""
-    own: tuple[str, ...] = ("change", "given") if metric.type.of else _OF_SHARES
-    if isinstance(metric.type, Number):
-        own = ("change", "limit") if "distribution" in metric.type.ask else ("change",)
-    return (*DAYS, "by", "value", *own)
+_OF_SHARES = (
+    Input("line", each_once, default=(), many=MOST_LINES),
+    choice("order", ("share", "declared"), "share"),
+    choice("shares", ("unbiased", "normalized"), "unbiased"),
+    choice("lines", ("some", "all"), "some"),
+    # By which column the table is sorted; with a minus, the other way round.
+    choice("sort", ("value", "-value", "share", "-share", "change", "-change")),
+    Input("find", str.strip, default="", high=LONGEST_SEARCH),
+)
+# What is compared with the time before: the newest complete week, or the days of the page.
+_CHANGE = choice("change", ("newest", "range"))
+_LIMIT = Input("limit", str.strip, default=None)
+
+
+def period_input(name: str, metric: Metric) -> Input:
+    """The period of a trend: one that the windows of the metric add up to."""
+    return choice(name, GROUPS[metric.window])
+
+
+def inputs_of(metric: Metric) -> tuple[Input, ...]:
+    """What the view of this metric can be asked."""
+    kind = metric.type
+    own: tuple[Input, ...] = _OF_SHARES
+    if kind.of:
+        own = (choice("given", kind.of),)
+    elif isinstance(kind, Number):
+        own = (_LIMIT,) if "distribution" in kind.ask else ()
+    value = Input("value", each_once, default=(), many=MOST_LINES)
+    return (*DAYS, period_input("by", metric), value, *own, _CHANGE)
 
 
 TABLE_LINES = 100
@@ -151,10 +154,10 @@ class View:
         """The view of the reader's own list, or of what is listed without one.
 
         Raises:
-            RangeError: it asks for a line that is not in the list.
+            EstimateError: it asks for a line that is not in the list.
         """
         if self.line and own is None:
-            raise RangeError(
+            raise EstimateError(
                 message(
                     "“line” is a line of your list of strings, and none is kept here. Upload it "
                     "again, or remove “line”."
@@ -163,7 +166,7 @@ class View:
             )
         most = len(own or ())
         if not all(_NUMBER.fullmatch(each) and 1 <= int(each) <= most for each in self.line):
-            raise RangeError(
+            raise EstimateError(
                 message(
                     "“line” can be a whole number from 1 to {most}, as your list has so many "
                     "strings.",
@@ -177,11 +180,11 @@ class View:
         """Refuse to draw the trend of a value that is not estimated.
 
         Raises:
-            RangeError: one is none of these values.
+            EstimateError: one is none of these values.
         """
         for value in self.values:
             if value not in values:
-                raise RangeError(
+                raise EstimateError(
                     message(
                         "“value” is {value}, which is not one of the values that are estimated "
                         "here.",
@@ -191,46 +194,21 @@ class View:
                 )
 
 
+_NAMES = tuple(each.name for each in fields(View)[1:-2])
+"""All that an address says beside the days, in this order."""
+
+
+def view_of(asked: Asked, days: Days) -> View:
+    """The view of these days that is asked for by the inputs of a view."""
+    chosen = {name: asked[name] for name in _NAMES if name in asked}
+    return View(days, **chosen, ranged=is_ranged(asked))
+
+
 def read_view(arguments: Mapping[str, str], metric: Metric, source: DataSource) -> View:
     """The view of an address.
 
     Raises:
-        RangeError: it asks for days that cannot be shown, or for a choice that there is not.
+        EstimateError: it asks for days that cannot be shown, or for what there is not.
     """
-    choices = {"by": GROUPS[metric.window], "given": metric.type.of, **_CHOICES}
-    chosen: dict[str, Any] = {
-        name: one_of(text, name, known)
-        for name, known in choices.items()
-        if (text := arguments.get(name))
-    }
-    return View(
-        days=source.read_days(metric, arguments),
-        **chosen,
-        value=_several(arguments, "value"),
-        line=_several(arguments, "line"),
-        limit=arguments.get("limit", "").strip() or None,
-        find=searched(arguments, "find"),
-        ranged=is_ranged(arguments),
-    )
-
-
-def _several(arguments: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """What an address says under a name, each once.
-
-    Raises:
-        RangeError: it says more than can be drawn.
-    """
-    texts = arguments.getlist(name) if isinstance(arguments, MultiDict) else []
-    found = tuple(dict.fromkeys(each for each in texts or [arguments.get(name, "")] if each))
-    if len(found) > MOST_LINES:
-        raise RangeError(
-            message(
-                "“{name}” is given {count} times. A trend shows {most} values at most: remove "
-                "some.",
-                name=name,
-                count=len(found),
-                most=MOST_LINES,
-            ),
-            name,
-        )
-    return found
+    asked = read_inputs(inputs_of(metric), arguments)
+    return view_of(asked, source.read_days(metric, asked))

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +17,15 @@ import click
 
 from deniable.protocol import windows
 from deniable_collector.options import Function, registry_option, store_option
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
+from deniable_estimator.inputs import DAYS, FROM, TO, WHERE, Input
 from deniable_estimator.terminal.options import (
     NO_DATA,
-    Parsed,
     as_csv,
     as_json,
     candidates_option,
+    click_options,
     opened,
     progress,
     read_candidates,
@@ -33,7 +34,7 @@ from deniable_estimator.terminal.options import (
 
 if TYPE_CHECKING:
     from deniable import Metric, Registry
-    from deniable_estimator.asking.query import Days, Query
+    from deniable_estimator.asking.query import Query
     from deniable_estimator.asking.reader import Reader
     from deniable_estimator.document.document import Document
     from deniable_estimator.kinds.base import Answer
@@ -129,100 +130,15 @@ class StoreCall:
         sys.exit(NO_DATA)
 
 
-def _days(
-    metric: Metric,
-    first: date | None,
-    last: date | None,
-    without: tuple[str, ...] = (),
-    since: str | None = None,
-) -> Days:
-    """The days that the options name; with --since, those after the annotation and before it.
-
-    Raises:
-        click.UsageError: there are other days too.
-        EstimateError: a day cannot be asked for, or there is no such annotation, or no complete
-            window after it.
-        CheckedFileError: the file has mistakes.
-    """
-    from deniable_estimator.asking.query import Days, check_day
-
-    for each in filter(None, (first, last)):
-        check_day(each)
-    for label in without:
-        if windows.kind_of(label) != metric.window:
-            raise click.UsageError(
-                f"--without {label}: {metric.name} has a window for each {metric.window}, like "
-                f"{windows.window_at(metric.window, time.time())}"
-            )
-    if since is None:
-        return Days(first or date.min, last or date.max, without)
-    if first or last:
-        raise click.UsageError("--since takes the place of --from and --to")
-    from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.asking.comparison import asked_since
-
-    noted = load_annotations(file_in_folder(ANNOTATIONS))
-    return replace(asked_since(since, noted, metric.window, time.time(), metric), without=without)
-
-
-def _date(_: click.Context, __: click.Parameter, moment: datetime | None) -> date | None:
-    return moment and moment.date()
-
-
-def _label(text: str) -> str:
-    windows.start(text)
-    return text
-
-
-def parse_segments(
-    _: click.Context, option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, str]:
-    from deniable_estimator.asking.query import segments_in
-
-    try:
-        return segments_in(texts)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param=option) from None
-
-
-_day = click.DateTime(["%Y-%m-%d"])
-
 _OPTIONS: Mapping[str, Callable[[Any], Any]] = {
-    "metric": click.argument("metric"),
-    "first": click.option(
-        "--from", "first", type=_day, callback=_date, help="First day (UTC) of the range."
-    ),
-    "last": click.option(
-        "--to", "last", type=_day, callback=_date, help="Last day (UTC) of the range."
-    ),
-    "without": click.option(
-        "--without",
-        multiple=True,
-        type=Parsed("window", _label),
-        metavar="WINDOW",
-        help="Leave out this window, like 2026-11-21; may be given several times.",
-    ),
-    "since": click.option(
-        "--since",
-        metavar="ANNOTATION",
-        help="The complete windows after this annotation, or after a day like 2026-11-20, with the "
-        "change from as many before it; in place of --from and --to.",
-    ),
-    "where": click.option(
-        "--where",
-        multiple=True,
-        callback=parse_segments,
-        metavar="SEGMENT=VALUE",
-        help="Only the reports of this segment, like platform=web; may be given once for each.",
-    ),
     "candidates": candidates_option,
     "registry": registry_option,
     "store": store_option,
     "json": as_json,
     "csv": as_csv,
 }
-_OF_CALL = frozenset({*_OPTIONS, "form"})
-_OF_DAYS = frozenset({"first", "last", "without", "since"})
+_OF_CALL = frozenset({"metric", "candidates", "registry", "store", "form"})
+_OF_CALL |= {each.name for each in (*DAYS, WHERE)}
 
 
 def _with(names: tuple[str, ...], function: Function) -> Function:
@@ -231,9 +147,10 @@ def _with(names: tuple[str, ...], function: Function) -> Function:
     return function
 
 
-def asks(*names: str) -> Callable[[Function], Function]:
-    """The metric and its days, and the options of these names, which ask for less of it."""
-    return lambda function: _with(("metric", "first", "last", *names), function)
+def asks(*inputs: Input) -> Callable[[Function], Function]:
+    """The metric and its days, and these inputs, which ask for less of it."""
+    options = click_options((FROM, TO, *inputs))
+    return lambda function: click.argument("metric")(options(function))
 
 
 def of_store(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -258,11 +175,20 @@ def _call(
 ) -> StoreCall:
     """The call of a command with these options."""
     from deniable import Registry
-    from deniable_estimator.asking.query import Query, find_metric
+    from deniable_estimator.annotations import load_annotations
+    from deniable_estimator.asking.comparison import asked_days
+    from deniable_estimator.asking.query import Days, Query, find_metric
 
     declared = Registry.load(registry)
     found = find_metric(declared, metric)
     if "candidates" in asked:
         asked["candidates"] = read_candidates(found, asked["candidates"])
-    days = _days(found, **{name: asked.pop(name) for name in _OF_DAYS & asked.keys()})
-    return StoreCall(declared, found, Query(metric, days, **asked), store, form)
+    noted = load_annotations(file_in_folder(ANNOTATIONS)) if asked.get("since") else ()
+    try:
+        days = asked_days(asked, Days(), found.window, noted, time.time(), found)
+    except EstimateError as error:
+        if error.fields:
+            raise click.UsageError(str(error)) from None
+        raise
+    less = {name: each for name, each in asked.items() if name in ("candidates", "where")}
+    return StoreCall(declared, found, Query(metric, days, **less), store, form)

@@ -33,22 +33,22 @@ from deniable_estimator.document.document import Column, Document, Frame, Note, 
 from deniable_estimator.document.terminal import MOST_ROWS
 from deniable_estimator.document.units import SHARES, half_width
 from deniable_estimator.files import replace_file
+from deniable_estimator.inputs import MIN_SHARE, WITHOUT
 from deniable_estimator.kinds.discovery.finds import Finds
 from deniable_estimator.kinds.discovery.words import finds_document
 from deniable_estimator.kinds.formats import warned
 from deniable_estimator.terminal.call import StoreCall, asks, of_store
-from deniable_estimator.terminal.options import Real, candidates_folder_option, opened, progress
+from deniable_estimator.terminal.options import (
+    candidates_folder_option,
+    click_options,
+    opened,
+    progress,
+)
 
 
 @command("deniable estimate discover plugin")
-@asks("without")
-@click.option(
-    "--min-share",
-    "minimum_share",
-    type=Real(0, 1, max_open=True),
-    help="Show only strings with at least this share, like 0.01 for 1%; the registry's "
-    "minimum_share holds too.",
-)
+@asks(WITHOUT)
+@click_options((MIN_SHARE,))
 @click.option(
     "--prior",
     type=click.Path(path_type=Path),
@@ -70,7 +70,7 @@ from deniable_estimator.terminal.options import Real, candidates_folder_option, 
 @of_store("json", "csv")
 def discover(
     call: StoreCall,
-    minimum_share: float | None,
+    min_share: float | None,
     prior: Path | None,
     by: Literal["day", "week", "month"] | None,
     target: str | None,
@@ -89,7 +89,7 @@ def discover(
         asked = reader, call.registry, call.query
         finds = find(
             *asked,
-            minimum_share=minimum_share,
+            minimum_share=min_share,
             prior=read_prior(prior) if prior else None,
             folder=folder,
             progress=tell,

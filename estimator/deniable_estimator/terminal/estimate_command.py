@@ -28,6 +28,7 @@ from deniable_estimator.document.document import Column, Document, Frame, Note, 
 from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
+from deniable_estimator.inputs import AGAINST, DIVIDED, SINCE, WHERE, WITHOUT
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.formats import heading, warned
 from deniable_estimator.kinds.kind import Shown
@@ -36,15 +37,20 @@ from deniable_estimator.kinds.pairs.pair import PairAnswer
 from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.kinds.segments import Segmented, shown_series
 from deniable_estimator.kinds.segments.words import finding, segment_frames
-from deniable_estimator.terminal.call import StoreCall, asks, of_store, parse_segments
-from deniable_estimator.terminal.options import Real, alarm_level_in_force, assumed_fakes
+from deniable_estimator.terminal.call import StoreCall, asks, of_store
+from deniable_estimator.terminal.options import (
+    Real,
+    alarm_level_in_force,
+    assumed_fakes,
+    click_options,
+)
 
 ALARM = 4
 """The exit code if `deniable estimate anomalies` raises an alarm."""
 
 
 @command("deniable estimate browser --from 2026-11-16")
-@asks("without", "since", "where")
+@asks(WITHOUT, SINCE, WHERE)
 @click.option(
     "--below",
     "limits",
@@ -115,21 +121,8 @@ def _check_given(answer: Answer, given: str) -> None:
 
 
 @command("deniable estimate segments theme --by platform")
-@asks("without", "since", "where")
-@click.option(
-    "--by",
-    multiple=True,
-    required=True,
-    metavar="SEGMENT",
-    help="One estimate for each value of this segment, like platform; may be given twice.",
-)
-@click.option(
-    "--against",
-    multiple=True,
-    callback=parse_segments,
-    metavar="SEGMENT=VALUE",
-    help="The segment that the others are compared with; by default the largest.",
-)
+@asks(WITHOUT, SINCE, WHERE)
+@click_options((DIVIDED, AGAINST))
 @of_store("candidates", "json", "csv")
 def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> None:
     """Estimate METRIC in each segment, and say which segments differ by more than noise.
@@ -148,7 +141,7 @@ def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str]) -> N
 
 
 @command("deniable estimate trend browser --by week --value safari")
-@asks("since", "where")
+@asks(SINCE, WHERE)
 @click.option(
     "--by",
     type=click.Choice(["day", "week", "month"]),
@@ -205,7 +198,7 @@ def trend(
 
 
 @command("deniable estimate anomalies browser --from 2026-11-16")
-@asks("without")
+@asks(WITHOUT)
 @of_store("json")
 def anomalies(call: StoreCall) -> None:
     """Find windows of METRIC that honest reports cannot explain, or with more reports than usual.

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ from deniable_collector.stores import open_store
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.document.document import Document
 from deniable_estimator.document.terminal import show
-from deniable_estimator.inputs import Input
+from deniable_estimator.inputs import Input, InputError
 
 NO_DATA = 3
 """The exit code if the range has no reports."""
@@ -71,21 +72,29 @@ def click_options(inputs: Sequence[Input]) -> Callable[[Function], Function]:
 
 
 def _option(each: Input) -> Callable[[Function], Function]:
-    more: dict[str, Any] = {"help": f"{each.help}."}
+    more: dict[str, Any] = {"help": f"{each.help}.", "metavar": each.shape}
     if each.read is bool:
         return click.option(f"--{each.name.replace('_', '-')}", is_flag=True, **more)
     if each.needed:
         more["required"] = True
-    else:
-        more |= {"default": each.default, "show_default": each.default is not None}
-    kind: Any = click.STRING
+    elif not each.many:
+        more |= {"default": each.default, "show_default": each.default not in (None, "")}
     if each.choices:
-        kind = click.Choice(list(each.choices))
+        more["type"] = click.Choice(list(each.choices))
     elif each.read is int:
-        kind = click.IntRange(int(each.low), int(each.high))
+        more["type"] = click.IntRange(int(each.low), int(each.high))
     elif each.read is float:
-        kind = Real(each.low, each.high)
-    return click.option(f"--{each.name.replace('_', '-')}", type=kind, **more)
+        more["type"] = Real(each.low, each.high)
+    else:
+        more |= {"multiple": bool(each.many), "callback": partial(_parsed, each)}
+    return click.option(f"--{each.name.replace('_', '-')}", **more)
+
+
+def _parsed(each: Input, _: click.Context, option: click.Parameter, given: Any) -> Any:
+    try:
+        return given if given is None else each.parse(*(given if each.many else [given]))
+    except InputError as error:
+        raise click.BadParameter(str(error), param=option) from None
 
 
 candidates_folder_option = click.option(

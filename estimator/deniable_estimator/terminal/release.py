@@ -21,6 +21,7 @@ from deniable.tools.command_line import command
 from deniable.whole_files import written
 from deniable_collector.options import from_environment
 from deniable_estimator.document.terminal import show
+from deniable_estimator.inputs import WHERE
 from deniable_estimator.releasing.making import release as release_it
 from deniable_estimator.releasing.manifest import make_key, private_key, public_key
 from deniable_estimator.releasing.manifest import verify as check
@@ -68,7 +69,7 @@ def _ledger() -> ReleaseLedger:
 
 
 @command("deniable release browser --from 2026-09-21 --to 2026-11-01 --out browser.csv")
-@asks("where")
+@asks(WHERE)
 @click.option(
     "--form",
     "form_of",

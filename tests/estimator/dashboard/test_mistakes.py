@@ -19,11 +19,12 @@ def fields(page):
 @pytest.mark.parametrize(
     ("query", "marked", "told"),
     [
-        (SWAPPED, {"from", "to"}, "Swap the two dates."),
-        ("from=soon&to=2026-11-20", {"from"}, "“from” is not a date."),
-        ("from=2026-11-01&to=2026-11-31", {"to"}, "“to” is not a date."),
+        (SWAPPED, {"from", "to"}, "Swap the two dates"),
+        ("from=soon&to=2026-11-20", {"from"}, "“from”: Write year"),
+        ("from=soon&to=never", {"from", "to"}, "2026-11-21. “to”: Write year"),
+        ("from=2026-11-01&to=2026-11-31", {"to"}, "“to”: Write year"),
         ("from=1900-01-01&to=2026-11-20", {"from", "to"}, "longer than ten years"),
-        ("from=2026-11-01&to=2026-11-20&by=hour", set(), "“by” can be day or week"),
+        ("from=2026-11-01&to=2026-11-20&by=hour", set(), "“by”: Choose one of day, week"),
         ("from=2026-11-01&to=2026-11-20&frm=1", set(), "Did you mean “from”?"),
         ("from=2026-11-01&to=2026-11-20&utm=1", set(), "“utm” is not known here"),
         ("from=2026-11-01&to=2026-11-20&value=opera", set(), "“value”"),

@@ -117,11 +117,11 @@ def test_a_search_finds_values(empty_store, tmp_path, query, wanted):
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("state=sad", "“state” can be attention or anomaly"),
-        ("sort=up", "“sort” can be registry or name"),
-        ("view=pie", "“view” can be cards or list"),
-        ("page=٣", "“page” is a whole number"),
-        ("from=soon", "“from” is not a date"),
+        ("state=sad", "“state”: Choose one of attention, anomaly"),
+        ("sort=up", "“sort”: Choose one of registry, name"),
+        ("view=pie", "“view”: Choose one of cards, list"),
+        ("page=٣", "“page”: Write a whole number"),
+        ("from=soon", "“from”: Write year"),
         ("from=2026-11-20&to=2026-11-01", "Swap the two dates"),
         ("stat=calm", "Did you mean “state”?"),
     ],

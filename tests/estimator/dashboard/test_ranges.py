@@ -5,16 +5,23 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from deniable_estimator.asking.query import Days
-from deniable_estimator.dashboard.ranges import (
-    RangeError,
-    before,
-    earlier_range,
-    presets,
-    read_range,
-    searched,
-)
+from deniable_estimator.dashboard import ranges
+from deniable_estimator.dashboard.overview.filters import Q
+from deniable_estimator.dashboard.ranges import before, presets
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import BEFORE_FROM, BEFORE_TO, DAYS, read_inputs
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
+
+
+def read_range(given, *more):
+    """The range of an address."""
+    return ranges.read_range(read_inputs(DAYS, given), *more)
+
+
+def earlier_range(days, kind, given, now):
+    """The range before it."""
+    return ranges.earlier_range(days, kind, read_inputs((BEFORE_FROM, BEFORE_TO), given), now)
 
 
 def _ends(first, last):
@@ -35,14 +42,13 @@ def test_what_is_left_out_ends_with_the_last_complete_window():
 
 def test_windows_are_left_out_by_name():
     """They are kept in order, once each, and survive the address; what is no window of that kind
-    is refused, and so are more than a hundred."""
+    is refused."""
     asked = read_range({"without": " 2026-11-12,2026-11-03,2026-11-12"}, NOW)
     assert asked.without == ("2026-11-03", "2026-11-12")
     assert read_range(asked.query, NOW) == asked
     assert read_range({"without": "2026-W46"}, NOW, "week").without == ("2026-W46",)
-    many = ",".join((date(2026, 1, 1) + timedelta(each)).isoformat() for each in range(101))
-    for text in ("2026-W46", "2026-13-01", "yesterday", many):
-        with pytest.raises(RangeError, match="without"):
+    for text in ("2026-W46", "2026-13-01", "yesterday"):
+        with pytest.raises(EstimateError, match="without"):
             read_range({"without": text}, NOW)
 
 
@@ -51,9 +57,10 @@ def test_the_first_and_the_last_year_cannot_be_asked_for(day):
     """Their windows may have none before or after them; the message says which days there are."""
     for given in ({"from": day}, {"to": day}, {"before_to": day}):
         (name,) = given
-        prefix = "before_" * name.startswith("before_")
-        with pytest.raises(RangeError, match=f"^Days from .* can be asked for, and not {day}") as e:
-            read_range(given, NOW, prefix=prefix)
+        with pytest.raises(
+            EstimateError, match=f"Days from .* can be asked for, and not {day}"
+        ) as e:
+            read_inputs((*DAYS, BEFORE_TO), given)
         assert e.value.fields == (name,)
 
 
@@ -107,10 +114,10 @@ def test_other_days_before_can_be_named():
         assert (found.first, found.last) == (date(2026, 11, 1), date(2026, 11, 7))
     other = earlier_range(days, "day", _ends("2026-11-01", "2026-11-13"), NOW)
     assert other == Days(date(2026, 11, 1), date(2026, 11, 13), ("2026-11-18",))
-    with pytest.raises(RangeError):
+    with pytest.raises(EstimateError):
         earlier_range(days, "day", {"before_from": "x"}, NOW)
 
 
 def test_a_search_finds_letters_however_they_are_written():
     """What is looked for is in normal form C, as values are, and has no space around it."""
-    assert searched({"find": " Cafe\u0301 "}, "find") == "Caf\u00e9"
+    assert Q.parse(" Cafe\u0301 ") == "Caf\u00e9"

@@ -221,11 +221,11 @@ def test_people_see_and_end_their_own_links(app, ana):
         ("/metric/browser\n", "This page cannot be shared"),
         ("/metric/" + "b" * MOST_ADDRESS, "This page cannot be shared"),
         ("/metric/nothing", "There is no such view"),
-        ("/metric/browser?from=soon", "“from” is not a date"),
+        ("/metric/browser?from=soon", "“from”: Write year"),
         ("/metric/browser?form=2026-11-01", "Did you mean “from”"),
         ("/metric/browser?by=day&by=week", "names a parameter twice"),
         ("/metric/browser?line=1", "is yours alone"),
-        ("/metric/browser/compare?before_from=x", "is not a date"),
+        ("/metric/browser/compare?before_from=x", "Write year"),
     ],
 )
 def test_what_cannot_be_shared_is_said(app, ana, view, told):

@@ -15,10 +15,11 @@ from werkzeug.exceptions import NotFound
 from deniable_estimator.dashboard.access.caller import require, require_role, token_shown
 from deniable_estimator.dashboard.api import designs, estimates, metrics, records
 from deniable_estimator.dashboard.api.description import ENDPOINTS, Endpoint, describe
-from deniable_estimator.dashboard.api.parameters import asked_reading, read_parameters
+from deniable_estimator.dashboard.api.parameters import asked_reading
 from deniable_estimator.dashboard.api.representations import form_of
 from deniable_estimator.dashboard.calculations import to_json
 from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.inputs import read_inputs
 
 __all__ = ["ENDPOINTS", "api", "designs", "estimates", "metrics", "records"]
 
@@ -29,7 +30,7 @@ def _add(endpoint: Endpoint) -> None:
     def respond(**named: str) -> Response:
         require_role(endpoint.role)
         require(endpoint.scope)
-        asked = read_parameters(endpoint.takes, request.args)
+        asked = read_inputs(endpoint.takes, request.args)
         form = form_of(asked["format"], asked["raw"], *endpoint.forms)
         if "name" not in named:
             return endpoint.respond(asked, form, **named)

@@ -1,25 +1,25 @@
 """The OpenAPI 3.1 description of the read API, from what the code declares: the addresses, the
-parameters (`parameters.py`), and what they and the responses mean (`schemas.toml`, here and of each
-kind)."""
+parameters (`parameters.py`), and what the responses mean, and parameters that the API alone has
+(`schemas.toml`, here and of each kind)."""
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from flask import Response
 
 from deniable_estimator import kinds
 from deniable_estimator.dashboard.access.people import Role
-from deniable_estimator.dashboard.api.parameters import COMMON, Parameter
+from deniable_estimator.dashboard.api.parameters import COMMON
 from deniable_estimator.dashboard.api.representations import Form
-from deniable_estimator.inputs import REQUIRED
+from deniable_estimator.inputs import REQUIRED, Input, day_in
 from deniable_estimator.kinds.registry import KINDS
 
 
@@ -34,7 +34,7 @@ class Endpoint:
     scope: str
     reply: str
     """The schema of its JSON."""
-    takes: tuple[Parameter, ...]
+    takes: tuple[Input, ...]
     """Its parameters."""
     role: Role = Role.READER
     """The least one that people need."""
@@ -66,7 +66,7 @@ NAMED = "/metrics/<name>"
 
 
 def endpoint(
-    path: str, scope: str, reply: str, takes: tuple[Parameter, ...] = (), **more: Any
+    path: str, scope: str, reply: str, takes: Sequence[Input] = (), **more: Any
 ) -> Callable[[Callable[..., Response]], Callable[..., Response]]:
     """Let a function respond at an address, as `Endpoint` says; `takes` are its parameters beside
     those of all addresses."""
@@ -94,8 +94,6 @@ def describe() -> dict[str, Any]:
     }
     return {**document, "paths": paths, "components": parts}
 
-
-_DAYS = ("from", "to", "before_from", "before_to")
 
 _OF_ALL = (400, 401, 403, 406, 429, 503)
 
@@ -142,25 +140,43 @@ def _operation(each: Endpoint, *, sent: bool = False) -> dict[str, Any]:
 
 def _query(each: Endpoint) -> list[dict[str, Any]]:
     found = []
-    for name, kind, default, about in each.takes:
-        schema = msgspec.json.schema(kind)
-        if default not in (None, "", [], REQUIRED):
-            schema["default"] = default
-        if name == "format":
+    for given in each.takes:
+        schema = _schema(given)
+        if given.default not in (None, "", (), {}, REQUIRED):
+            schema["default"] = given.default
+        if given.name == "format":
             schema["enum"] = list(each.forms)
-        if name in _DAYS:
-            schema["format"] = "date"
-        one = {"name": name, "in": "query", "required": default is REQUIRED}
-        one |= _described(about or _meaning(each, name), schema)
-        if schema.get("type") == "array":
+        one = {"name": given.name, "in": "query", "required": given.needed}
+        one |= _described(_meaning(each, given), schema)
+        if given.many:
             one |= {"style": "form", "explode": True}
         found.append(one)
     return found
 
 
-def _meaning(each: Endpoint, name: str) -> str:
+_JSON: dict[Any, str] = {int: "integer", float: "number", bool: "boolean"}
+
+
+def _schema(given: Input) -> dict[str, Any]:
+    """What an input takes."""
+    if given.choices:
+        return {"enum": list(given.choices)}
+    if given.many:
+        least = {"minItems": 1} if given.needed else {}
+        return {"type": "array", "items": {"type": "string"}, "maxItems": given.many, **least}
+    found: dict[str, Any] = {"type": _JSON.get(given.read, "string")}
+    if given.read is day_in:
+        found["format"] = "date"
+    ends = {"minimum": given.low, "maximum": given.highest}
+    if given.read not in (int, float):
+        ends = {"maxLength": given.high}
+    return found | {name: end for name, end in ends.items() if math.isfinite(end)}
+
+
+def _meaning(each: Endpoint, given: Input) -> str:
     meanings: dict[str, str] = _tables()["_parameters"]
-    return meanings.get(f"{each.name}.{name}") or meanings[name]
+    own = meanings.get(f"{each.name}.{given.name}", meanings.get(given.name))
+    return own or str.__str__(given.help)
 
 
 def _described(about: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,13 @@ def _offer(kind: PlanKind) -> None:
     path, reply = (
         ("/plan", "Plan") if values else (f"/plan/{kind.name}", kind.name.title() + "Plan")
     )
-    endpoint(path, "plan", reply, takes.parameters_of(kind), role=Role.ANALYST)(plan)
+    endpoint(
+        path,
+        "plan",
+        reply,
+        [each for each in kind.inputs if "api" in each.places],
+        role=Role.ANALYST,
+    )(plan)
 
 
 for _each in PLANS.values():

@@ -3,7 +3,7 @@ discovery found, and which windows look dishonest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flask import Response
@@ -29,11 +29,11 @@ from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.problems import refusal
 from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.timeline import grouping
-from deniable_estimator.inputs import Asked
+from deniable_estimator.inputs import Asked, Input
 
 
 def _of_metric(
-    path: str, reply: str, parameters: tuple[takes.Parameter, ...], **more: Any
+    path: str, reply: str, parameters: Sequence[Input], **more: Any
 ) -> Callable[[Callable[..., Response]], Callable[..., Response]]:
     """`endpoint` for what the reports of one metric say."""
     return endpoint(f"{NAMED}/{path}", ESTIMATES, reply, parameters, **more)
@@ -93,14 +93,13 @@ def anomalies(asked: Asked, form: Form, reading: PageReading) -> Response:
 def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The same for each segment, with their differences."""
     metric = _segmented(reading)
-    against = takes.asked_segments("against", asked["against"]) or None
     reading = takes.asked_candidates(reading, asked["value"])
     if asked["value"] and metric.values:
         reading = reading.asking(asked["value"])
     takes.bound(reading, asked["value"], len(metric.scheme.combinations))
     return respond_at(
         *(reading, form, (asked,), lambda: reading.version),
-        lambda: of_segments(reading, asked["by"], against, asked["value"]),
+        lambda: of_segments(reading, asked["by"], asked["against"] or None, asked["value"]),
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from flask import Response, request
+from flask import Response
 
 from deniable.protocol import windows
 from deniable.protocol.keep import FOREVER
@@ -68,9 +68,7 @@ def metrics(asked: Asked, form: Form) -> Response:
 def overview(asked: Asked, form: Form) -> Response:
     """What the overview says of all metrics that the token reaches, and what needs attention."""
     source = current_source()
-    common = [each.name for each in takes.COMMON]
-    wanted = {name: text for name, text in request.args.items() if name not in common}
-    view = read_overview(wanted, source.seen_until)
+    view = read_overview(asked, source.seen_until)
     reachable = list(filter(token_shown().reaches, source.registry))
     found = list_metrics(source, view, source.patience, reachable=reachable, whole=True)
     if found.blank:

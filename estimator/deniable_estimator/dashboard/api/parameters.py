@@ -1,153 +1,87 @@
-"""The parameters of the read API with their bounds, which of them each address takes, and what a
-request asks with them: days, segments and strings of a metric. What they mean stands in
+"""The parameters of the read API, which of them each address takes, and what a request asks with
+them: days, segments and strings of a metric. What only the API takes means what stands in
 `schemas.toml`."""
 
 from __future__ import annotations
 
-import math
-import unicodedata
 from collections.abc import Collection, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from dataclasses import replace
+from typing import get_args
 
 import msgspec
 from flask import request
-from msgspec import Meta
-from werkzeug.datastructures import MultiDict
 
 from deniable import Metric
-from deniable.protocol import windows
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
 from deniable.protocol.value_list import value_texts
-from deniable_estimator.asking.query import segments_in
 from deniable_estimator.dashboard.access.caller import require_role
 from deniable_estimator.dashboard.access.people import Role
 from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.exports import RAW
 from deniable_estimator.dashboard.metric_view import PageReading
-from deniable_estimator.dashboard.overview.filters import STATE_NAMES
-from deniable_estimator.dashboard.overview.listing import SORT_NAMES
+from deniable_estimator.dashboard.overview.filters import OWNER, PLATFORM, STATE, TAG, TYPE, Q
+from deniable_estimator.dashboard.overview.listing import SORT
 from deniable_estimator.dashboard.problems import invalid, refusal
-from deniable_estimator.dashboard.ranges import LONGEST_SEARCH, read_range
+from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.uploads import sent_list
-from deniable_estimator.inputs import REQUIRED, Asked
+from deniable_estimator.inputs import (
+    AGAINST,
+    BEFORE_FROM,
+    BEFORE_TO,
+    DIVIDED,
+    FROM,
+    MIN_SHARE,
+    SINCE,
+    TO,
+    WHERE,
+    WITHOUT,
+    Asked,
+    Input,
+    as_given,
+    choice,
+    each_once,
+)
 from deniable_estimator.kinds.registry import series_of
-from deniable_estimator.planning.inputs import PlanKind
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, MOST_DELTA, SMALLEST_DELTA
 from deniable_estimator.statistics.significance import Adjustment
 
+_METRIC = Input("metric", each_once, default=(), many=100)
+_VALUE = Input("value", each_once, default=(), many=1000)
+_BY, _PERIOD = (choice(each, ("day", "week", "month")) for each in ("by", "period"))
+_LEVEL = Input("level", float, default=0.95, low=0.5, high=0.9999)
+_LIMIT = Input("limit", int, default=None, low=1, high=100_000)
 
-class Parameter(NamedTuple):
-    """What an address may give under a name."""
-
-    name: str
-    type: Any = str
-    default: Any = ""
-    help: str = ""
-    """What it means, if `schemas.toml` does not say it."""
-
-
-_WHERE, _AGAINST = (
-    Parameter(name, Annotated[list[str], Meta(max_length=2)], []) for name in ("where", "against")
-)
-_METRIC = Parameter("metric", Annotated[list[str], Meta(max_length=100)], [])
-_VALUE = Parameter("value", Annotated[list[str], Meta(max_length=1000)], [])
-_SPLIT = Parameter("by", Annotated[list[str], Meta(min_length=1, max_length=2)], REQUIRED)
-_BY, _PERIOD = (Parameter(name, windows.Kind, None) for name in ("by", "period"))
-_LEVEL = Parameter("level", Annotated[float, Meta(ge=0.5, le=0.9999)], 0.95)
-_SINCE = Parameter("since", Annotated[str, Meta(max_length=200)])
-
-COMMON = (Parameter("format", Literal["json", "csv"], None), Parameter("raw", bool, False))
+COMMON = (choice("format", ("json", "csv")), RAW)
 """What every address takes."""
 
-RANGED = (Parameter("from"), Parameter("to"))
+RANGED = (FROM, TO)
 SEARCHED = (
     *RANGED,
-    Parameter("q", Annotated[str, Meta(max_length=LONGEST_SEARCH)]),
-    Parameter("owner"),
-    Parameter("tag"),
+    *(Q, OWNER, TAG),
 )
-OVERVIEW = (
-    *(*SEARCHED, _SINCE, Parameter("type"), Parameter("platform")),
-    Parameter("state", Literal[tuple(STATE_NAMES)], None),
-    Parameter("sort", Literal[tuple(SORT_NAMES)], "registry"),
-)
+OVERVIEW = (*SEARCHED, SINCE, TYPE, PLATFORM, STATE, SORT)
 ANNOTATIONS = (*RANGED, _METRIC)
-RELEASES = (_METRIC, Parameter("limit", Annotated[int, Meta(ge=1, le=1000)], 100))
-WINDOWS = (*RANGED, Parameter("without"))
-COMPARISON = (
-    *(*WINDOWS, _SINCE, _LEVEL, _VALUE),
-    *(Parameter("before_from"), Parameter("before_to")),
-)
-WITHIN = (*WINDOWS, _SINCE, _LEVEL, _VALUE, _WHERE)
-SEGMENTS = (*WITHIN, _SPLIT, _AGAINST)
-SEGMENTS_TREND = (*WITHIN, _SPLIT, _PERIOD)
+RELEASES = (_METRIC, replace(_LIMIT, default=100, high=1000))
+WINDOWS = (*RANGED, WITHOUT)
+COMPARISON = (*WINDOWS, SINCE, _LEVEL, _VALUE, BEFORE_FROM, BEFORE_TO)
+WITHIN = (*WINDOWS, SINCE, _LEVEL, _VALUE, WHERE)
+SEGMENTS = (*WITHIN, DIVIDED, AGAINST)
+SEGMENTS_TREND = (*WITHIN, DIVIDED, _PERIOD)
 ESTIMATE = (
-    *(*WITHIN, Parameter("adjust", Adjustment, "storey")),
-    *(Parameter("limit", Annotated[int, Meta(ge=1, le=100_000)], None),),
-    *(Parameter("below", float, None),),
+    *(*WITHIN, choice("adjust", get_args(Adjustment), "storey"), _LIMIT),
+    Input("below", float, default=None),
 )
 TREND = (*WITHIN, _BY)
-FINDS = (*WINDOWS, _LEVEL, Parameter("min_share", Annotated[float, Meta(ge=0, lt=1)], None))
-FINDS_TREND = (*FINDS, Parameter("find", str, REQUIRED), _BY)
-PRIVACY = (Parameter("household", Annotated[int, Meta(ge=1, le=10**6)], 1),)
+FINDS = (*WINDOWS, _LEVEL, MIN_SHARE)
+FINDS_TREND = (*FINDS, Input("find", as_given), _BY)
+PRIVACY = (Input("household", int, default=1, low=1, high=10**6),)
 OUTSIDER = (
-    Parameter("reports", Annotated[int, Meta(ge=1, le=10**12)], LEAST_REPORTS),
-    Parameter("delta", Annotated[float, Meta(ge=SMALLEST_DELTA, le=MOST_DELTA)], DELTA),
+    Input("reports", int, default=LEAST_REPORTS, low=1, high=10**12),
+    Input("delta", float, default=DELTA, low=SMALLEST_DELTA, high=MOST_DELTA),
 )
-
-
-def parameters_of(plan: PlanKind) -> tuple[Parameter, ...]:
-    """The inputs of a plan as the parameters of its address."""
-    found = []
-    for each in plan.inputs:
-        if "api" not in each.places:
-            continue
-        kind: Any = each.read
-        if each.choices:
-            kind = Literal[tuple(each.choices)]
-        elif each.read is str:
-            kind = Annotated[str, Meta(max_length=int(each.high))]
-        elif each.read is not bool:
-            most = each.high if each.served is None else each.served
-            kind = Annotated[kind, Meta(ge=each.low, le=most)]
-        found.append(Parameter(each.name, kind, each.default, str.__str__(each.help)))
-    return tuple(found)
-
-
-def read_parameters(parameters: Sequence[Parameter], arguments: MultiDict[str, str]) -> Asked:
-    """What an address gives for each of these parameters; texts of which there may be several are
-    in normal form C, as values are.
-
-    Raises:
-        ApiProblem: one is missing, unknown, given twice or out of bounds; the message names it.
-    """
-    known = {each.name: each for each in parameters}
-    found = {each.name: each.default for each in parameters}
-    for name, texts in arguments.lists():
-        if name not in known:
-            raise invalid(f"The request contains unknown field `{name}`")
-        kind = known[name].type
-        several = get_origin(getattr(kind, "__origin__", None)) is list
-        if not several and len(texts) > 1:
-            raise invalid(f"{name} is given {len(texts)} times: give it once")
-        try:
-            value = msgspec.convert(texts if several else texts[0], kind, strict=False)
-        except msgspec.ValidationError as error:
-            parts = (kind, *get_args(kind))
-            choices = [
-                text for each in parts if get_origin(each) is Literal for text in get_args(each)
-            ]
-            choose = f": write {' or '.join(choices)}" if choices else ""
-            raise invalid(f"{error} - at `{name}`{choose}") from None
-        if isinstance(value, float) and not math.isfinite(value):
-            raise invalid(f"Expected a finite number - at `{name}`")
-        found[name] = [unicodedata.normalize("NFC", each) for each in value] if several else value
-    for name, value in found.items():
-        if value is REQUIRED:
-            raise invalid(f"The request lacks the field `{name}`")
-    return found
 
 
 MAX_VALUES = 100_000
@@ -164,42 +98,25 @@ def asked_reading(metric: Metric, asked: Asked) -> PageReading:
     """What the request asks of a metric, without its strings."""
     source = current_source()
     days = read_range(asked, source.seen_until, metric.window, metric)
-    where = asked_segments("where", asked.get("where", ()))
-    given = {name: asked[name] for name in ("level", "adjust") if name in asked}
-    return PageReading(source, metric, days, where=where, **given)
-
-
-def asked_segments(name: str, texts: Sequence[str]) -> dict[str, str]:
-    """The segments of a parameter, each written like platform=web.
-
-    Raises:
-        ApiProblem: one is not.
-    """
-    try:
-        return segments_in(texts)
-    except ValueError:
-        told = f"{name} takes a segment with its value, like platform=web, each once"
-        raise invalid(told) from None
+    given = {name: asked[name] for name in ("level", "adjust", "where") if name in asked}
+    return PageReading(source, metric, days, **given)
 
 
 def asked_candidates(reading: PageReading, values: Sequence[str]) -> PageReading:
     """The same of the strings to decode: those sent, those named, or those that the operator has
     listed."""
-    return reading.asking(_candidates(reading.source, reading.metric, values))
-
-
-def _candidates(source: DataSource, metric: Metric, values: Sequence[str]) -> Sequence[str] | None:
+    source, metric = reading.source, reading.metric
     if not metric.needs_candidates:
         _check_values(source, metric, values)
-        return None
+        return reading
     if request.method == "POST":
-        return _sent(source, "The list")
+        return reading.asking(_sent(source))
     if values:
         # A list in the address is a list that is sent, which the table of routes cannot see.
         require_role(Role.ANALYST)
-        return value_texts(values, "The list of values")
+        return reading.asking(value_texts(values, "The list of values"))
     if (listed := source.candidates(metric)) is not None:
-        return listed
+        return reading.asking(listed)
     raise refusal(
         400,
         "candidates-missing",
@@ -264,17 +181,17 @@ def bound(reading: PageReading, values: Collection[str], periods: int | None = N
         )
 
 
-def _sent(source: DataSource, name: str) -> Sequence[str]:
+def _sent(source: DataSource) -> Sequence[str]:
     """The list in the body."""
     kind = request.mimetype
     if kind == "text/plain":
-        return sent_list(source, request.get_data(), name)
+        return sent_list(source, request.get_data(), "The list")
     if kind == "application/json":
         try:
             sent = msgspec.json.decode(request.get_data(), type=_SentList)
         except msgspec.DecodeError as error:
             raise refusal(400, "invalid-body", f"{error}.") from None
-        return sent_list(source, sent.candidates, name)
+        return sent_list(source, sent.candidates, "The list")
     raise refusal(
         415,
         "unsupported-media-type",

@@ -69,7 +69,7 @@ def _days(asked: Asked, source: DataSource) -> tuple[date | None, date | None]:
     """The days that are asked for, each of which may be left out.
 
     Raises:
-        RangeError: one is no date, or the last lies before the first.
+        EstimateError: one is no date, or the last lies before the first.
     """
     if not (asked["from"] or asked["to"]):
         return None, None

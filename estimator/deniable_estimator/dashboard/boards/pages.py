@@ -25,13 +25,13 @@ from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.boards.definition import Board, BoardChart, BoardFolder
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.metric_view import PageReading
-from deniable_estimator.dashboard.ranges import check_names
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import plain_timeline, trend_of
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.document import Picture
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import read_inputs
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.kind import Kind, Shown
 from deniable_estimator.kinds.numbers.words import series_frame
@@ -187,7 +187,7 @@ def current_boards() -> BoardFolder:
 @boards.get("/boards")
 def boards_page() -> ResponseReturnValue:
     """All boards."""
-    check_names(request.args, ())
+    read_inputs((), request.args)
     return render_template(
         "boards.html", found=current_boards().all(), writing=has_role(Role.ANALYST)
     )
@@ -201,7 +201,7 @@ def board_page(name: str) -> ResponseReturnValue:
 
 def show_board(name: str, *, bare: bool = False) -> ResponseReturnValue:
     """A board on its page, or for a frame of another one."""
-    check_names(request.args, ())
+    read_inputs((), request.args)
     try:
         board, mistakes = current_boards().get(name)
     except KeyError as error:

@@ -9,11 +9,8 @@ from typing import TypeAlias
 
 from deniable import Metric, Registry
 from deniable_estimator.asking.listed import SearchedValues
-from deniable_estimator.dashboard.ranges import one_of, searched
+from deniable_estimator.inputs import LONGEST_SEARCH, Asked, Input, as_given
 from deniable_estimator.messages import message
-
-FILTERS = ("q", "owner", "tag", "type", "state", "platform")
-"""The parameters of the filters."""
 
 STATE_NAMES = {
     "attention": message("needs attention"),
@@ -27,6 +24,14 @@ STATE_NAMES = {
 }
 """What a metric can be filtered by: that it needs attention for any reason, or for this one; that
 it needs none; that it waits for its first report."""
+
+Q = Input("q", str.strip, default="", high=LONGEST_SEARCH)
+OWNER, TAG, TYPE, PLATFORM = (
+    Input(each, as_given, default="") for each in ("owner", "tag", "type", "platform")
+)
+STATE = Input("state", str, default="", choices=STATE_NAMES)
+FILTERS = (Q, OWNER, TAG, TYPE, STATE, PLATFORM)
+"""What metrics are filtered by."""
 
 MOST_FOUND = 3
 """So many of the values that a search has found are named on a card."""
@@ -59,17 +64,9 @@ def words_of(filters: Mapping[str, str]) -> list[str]:
     return filters["q"].casefold().split()
 
 
-def read_filters(arguments: Mapping[str, str]) -> dict[str, str]:
-    """The search and the filters of an address, under the names of `FILTERS`; empty where none is
-    chosen.
-
-    Raises:
-        RangeError: it asks for a state that there is not, or for more than 200 characters.
-    """
-    if state := arguments.get("state"):
-        one_of(state, "state", STATE_NAMES)
-    chosen = {name: arguments.get(name) or "" for name in FILTERS}
-    return chosen | {"q": searched(arguments, "q")}
+def read_filters(asked: Asked) -> dict[str, str]:
+    """The search and the filters that are asked for, by their names; empty where none is chosen."""
+    return {each.name: asked.get(each.name, each.default) for each in FILTERS}
 
 
 def filter_choices(registry: Registry) -> dict[str, list[str]]:

@@ -34,7 +34,9 @@ from deniable_estimator.dashboard.overview.summary import (
     reasons_of,
 )
 from deniable_estimator.dashboard.overview.week import WeekChange
-from deniable_estimator.dashboard.ranges import RangeError, check_names, one_of, read_range
+from deniable_estimator.dashboard.ranges import is_ranged, read_range
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import FROM, SINCE, TO, Asked, Input, choice
 from deniable_estimator.judging.findings import MetricFinding
 from deniable_estimator.messages import message
 
@@ -50,8 +52,13 @@ SORT_NAMES = {
     "newest": message("newest reports"),
 }
 
-NAMES = (*FILTERS, "since", "from", "to", "view", "sort", "page")
-"""The parameters of the overview."""
+SORT = Input("sort", str, default=None, choices=SORT_NAMES)
+INPUTS = (
+    *(*FILTERS, SINCE, FROM, TO, SORT),
+    choice("view", ("cards", "list"), "cards"),
+    Input("page", int, default=1, low=1, high=999_999),
+)
+"""What the overview can be asked."""
 
 _OF_DAYS = ("since", "from", "to")
 
@@ -119,26 +126,19 @@ class Listing:
     """How many of these did, by more than noise."""
 
 
-def read_overview(arguments: Mapping[str, str], now: float) -> OverviewView:
-    """The view of an address.
+def read_overview(asked: Asked, now: float) -> OverviewView:
+    """The view that is asked for.
 
     Raises:
-        RangeError: it asks for what there is not; the message names the parameter.
+        EstimateError: days that cannot be shown.
     """
-    check_names(arguments, NAMES)
-    filters = read_filters(arguments)
-    days = None
-    if any(arguments.get(key) for key in _OF_DAYS):
-        days = read_range({key: arguments.get(key, "") for key in _OF_DAYS}, now)
-    page = arguments.get("page") or "1"
-    if not (page.isascii() and page.isdigit() and 1 <= len(page) <= 6 and int(page)):
-        raise RangeError(message("“page” is a whole number from 1."), "page")
+    days = read_range(asked, now) if is_ranged(asked) else None
     return OverviewView(
-        filters=filters,
+        filters=read_filters(asked),
         days=days,
-        layout=one_of(arguments.get("view") or "cards", "view", ("cards", "list")),
-        sort=one_of(arguments.get("sort") or _usual_sort(days), "sort", SORT_NAMES),
-        page=int(page),
+        layout=asked.get("view", "cards"),
+        sort=asked.get("sort") or _usual_sort(days),
+        page=asked.get("page", 1),
     )
 
 
@@ -213,7 +213,7 @@ def _over(days: Days, latest: PageReading) -> PageReading:
     Where no window after it is complete, they stay as they are (`week_change` says so)."""
     if days.since:
         metric, now = latest.metric, latest.source.seen_until
-        with suppress(RangeError):
+        with suppress(EstimateError):
             days = read_range({"since": days.since}, now, metric.window, metric)
     return latest.over(days)
 

@@ -12,6 +12,7 @@ from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.cache import latest_days
 from deniable_estimator.dashboard.overview.filters import STATE_NAMES, filter_choices
 from deniable_estimator.dashboard.overview.listing import (
+    INPUTS,
     SORT_NAMES,
     Listing,
     list_metrics,
@@ -19,9 +20,11 @@ from deniable_estimator.dashboard.overview.listing import (
 )
 from deniable_estimator.dashboard.overview.summary import MetricSummary, standing_notes
 from deniable_estimator.dashboard.overview.week import WeekChange
-from deniable_estimator.dashboard.ranges import RangeError, presets, since_presets
+from deniable_estimator.dashboard.ranges import presets, since_presets
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.words import freshness, type_name
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import read_inputs
 from deniable_estimator.judging.newest_week import LEVEL, NoChange, why_not
 from deniable_estimator.messages import message, sentence
 
@@ -33,11 +36,11 @@ FOLDED = 44
 _NAMED = sentence("{series}: {change}")
 
 
-def overview_page(refused: RangeError | None) -> ResponseReturnValue:
+def overview_page(refused: EstimateError | None) -> ResponseReturnValue:
     """The page; with `refused`, a mistake in the address, of all metrics."""
     source = current_source()
     now, asked = source.clock(), request.args
-    view = read_overview({} if refused else asked, now)
+    view = read_overview({} if refused else read_inputs(INPUTS, asked), now)
     listing = list_metrics(source, view, PAGE_PATIENCE)
     page = render_template(
         "overview.html",

@@ -29,12 +29,13 @@ from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.comparison_page import requested_periods
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
 from deniable_estimator.dashboard.pictures import let_in_frames
-from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.release_pages import named_release
 from deniable_estimator.dashboard.segments_page import requested_segments
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.view import names_of, read_view
+from deniable_estimator.dashboard.view import read_view
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import read_inputs
 from deniable_estimator.messages import message
 
 MOST_ADDRESS = 2000
@@ -82,7 +83,6 @@ def _check_metric(name: str, arguments: MultiDict[str, str]) -> None:
         raise ViewError(
             message("A list of strings that you have sent is yours alone, and is not shared.")
         )
-    check_names(arguments, names_of(metric))
     read_view(arguments, metric, current_source())
 
 
@@ -100,7 +100,7 @@ def _plain(look_up: Callable[[str], object]) -> _Check:
     """The check of a view without parameters, which only has to be there."""
 
     def check(name: str, arguments: MultiDict[str, str]) -> None:
-        check_names(arguments, ())
+        read_inputs((), arguments)
         look_up(name)
 
     return check
@@ -147,7 +147,7 @@ def read_address(address: str) -> SharedView:
         raise ViewError(message("The address names a parameter twice. Remove one of them."))
     try:
         VIEWS[view.endpoint][0](view.name, arguments)
-    except RangeError as error:
+    except EstimateError as error:
         raise ViewError(str(error)) from None
     except NotFound:
         told = message("There is no such view. Open the page, and share it from there.")
