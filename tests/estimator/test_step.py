@@ -14,6 +14,7 @@ from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.asking.trend_words import TrendStep, step_of
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.kinds.base import Series
+from deniable_estimator.statistics.participation import Participation, shared_noise
 from deniable_estimator.statistics.step import LEAST_SIDE, Step, find_step
 
 
@@ -70,7 +71,12 @@ def test_a_step_names_what_happened_late_in_the_week_before():
     periods = []
     for label, number in zip(labels, rising(12, len(labels))[:, None] + noise, strict=True):
         series = Series(("yes",), number, error, number - 2, number + 2)
-        estimate = SimpleNamespace(series=series, unit=SHARES, leading="yes")
+        estimate = SimpleNamespace(
+            series=series,
+            unit=SHARES,
+            leading="yes",
+            participation=Participation({label: 100.0}, 0.0),
+        )
         days = windows.first_day(label), windows.last_day(label)
         periods.append(Period(label, *days, False, estimate, 100))
     friday = windows.first_day(labels[12]) - timedelta(3)
@@ -144,6 +150,25 @@ def test_kept_noise_that_wanders_is_no_step():
     assert found is not None
     assert found.place == 30
     assert found.std_error == pytest.approx(math.sqrt(2), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [
+        ({"kept": 0.5}, 0.5),
+        ({"kept": 0.5, "sample_rate": 0.1}, 0.06),
+        ({"kept": 0.5, "budget": 3.0}, 0.5 * 2 / 29),
+    ],
+)
+def test_how_much_noise_days_share(limits, most):
+    """All that a device keeps if each reports daily, and less where it reports now and then, or
+    until its ledger is spent; weeks share more of theirs, as what is fresh averages out."""
+    days = [(date(2026, 11, 2) + timedelta(at)).isoformat() for at in range(30)]
+    parts = [Participation({day: 10_000.0}, **limits) for day in days]
+    assert shared_noise(parts) == pytest.approx(most, rel=0.2)
+    weeks = [Participation.merged(parts[at : at + 7]) for at in range(0, 28, 7)]
+    assert shared_noise(weeks) > shared_noise(parts)
+    assert shared_noise(parts[:1]) == 0
 
 
 @pytest.mark.campaign

@@ -52,6 +52,9 @@ Items: TypeAlias = Sequence[Any] | NDArray[np.int64]
 """What the mechanism randomizes, one for each requested value: int64 indices into a closed
 domain, or strings."""
 
+_SHARES = 201
+"""How many shares, from 0 to 1, are tried for the largest part of the variance that is kept."""
+
 
 class Support(NamedTuple):
     """The sufficient statistic of a pure protocol, for d values; of T tallies in arrays of shape
@@ -143,6 +146,12 @@ class Analysis(Generic[AnyMechanism]):
         if self.remembers:
             raise NotImplementedError(f"the memos of {self.mechanism.name} are not known here")
         return Fraction(1), Fraction(0)
+
+    def kept_part(self) -> float:
+        """The part of a report's variance that stays the same on a device at most: of V1 / V in
+        `deniable_estimator.statistics.participation` the largest, over all shares; 1 where that is
+        not known."""
+        return 1.0
 
     def alternation_loss(self, reports: int) -> float:
         """ln of how much likelier it is that odd reports all look like one value and even ones
@@ -246,6 +255,12 @@ class OracleAnalysis(Analysis[AnyOracle]):
         support, share, noise = self.shares(tallies, items)
         kept = self.kept_noise([each.reports for each in tallies], repeats)
         return Finding.of(share, replace(noise, kept=kept), support.ghosts), support.reports
+
+    def kept_part(self) -> float:
+        share = np.linspace(0, 1, _SHARES)
+        channels = self.memo_channel(), (self.mechanism.p, self.mechanism.q)
+        kept, every = (Noise.of(*each, 1, _SHARES).at(share) for each in channels)
+        return float((kept / every).max())
 
     def kept_noise(self, reports: Sequence[int], repeats: Sequence[float]) -> Noise | None:
         """What repeated reports of the same devices add to the noise of each value's share (see

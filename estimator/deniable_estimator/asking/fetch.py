@@ -18,6 +18,7 @@ from deniable.protocol import windows
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable_collector.tally import Tally, empty_tally
+from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.asking.query import (
     Days,
@@ -176,6 +177,11 @@ class Chosen:
         return (*before, *self.windows)
 
     @cached_property
+    def kept(self) -> float:
+        """The part of a report's variance that stays the same on a device, at most."""
+        return analysis_of(self.scheme.mechanism).kept_part()
+
+    @cached_property
     def cost(self) -> float:
         """What the ledger charges for one report."""
         return self.scheme.mechanism.cost
@@ -184,7 +190,7 @@ class Chosen:
         """A tally of it, with the reports of each of its windows."""
         metric = self.metric
         participation = Participation(
-            reports, metric.sample_rate, self.budget, self.cost, metric.one_in or 1
+            reports, metric.sample_rate, self.budget, self.cost, metric.one_in or 1, self.kept
         )
         return Part(tally, self.scheme, self.candidates, participation, metric.type.unit)
 

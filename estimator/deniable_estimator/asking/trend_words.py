@@ -19,7 +19,7 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.formats import estimate_title, interval_title, series_cell, window
 from deniable_estimator.messages import isolated, joined, message, sentence, spaced
 from deniable_estimator.statistics.detection import deviations
-from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.statistics.participation import shared_noise
 from deniable_estimator.statistics.step import Step, find_step
 
 _FEW = 12
@@ -202,22 +202,11 @@ def step_of(
             numbers[:, at] = series.value[place], series.std_error[place]
     y, error = numbers
     days = np.array([each.first.weekday() for each in periods]) if trend.by == "day" else None
-    found = find_step(y, error**2, days, kept=_kept(periods), level=trend.level)
+    kept = shared_noise([each.estimate.participation for each in periods if each.estimate])
+    found = find_step(y, error**2, days, kept=kept, level=trend.level)
     if found is None:
         return None
     within = tuple(periods[found.first : found.last + 1])
     begin = windows.first_day(windows.shifted(within[0].label, -1))
     noted = between(annotations, begin, within[-1].last, trend.metric)
     return TrendStep(trend, value, found, within, periods[found.place], noted)
-
-
-def _kept(periods: Sequence[Period]) -> float:
-    """The part of the variance of these periods that two of them share at most, on average, because
-    the same devices may have reported in both: all that a report varies, as if all of it stayed the
-    same on a device."""
-    parts = [each.estimate.participation for each in periods if each.estimate]
-    if len(parts) < 2:
-        return 0.0
-    alone = sum(each.n * each.repeats for each in parts) / sum(each.n for each in parts)
-    again = (Participation.merged(parts).repeats / alone - 1) / (len(parts) - 1)
-    return min(1.0, max(0.0, again))

@@ -66,6 +66,8 @@ class Participation:
     """The epsilon that each report spends."""
     one_in: int = 1
     """Of how many groups that take turns a device is in one."""
+    kept: float = 1.0
+    """The part of a report's variance that stays the same on a device, at most."""
 
     @classmethod
     def evenly(cls, tally: Tally) -> Participation:
@@ -80,11 +82,11 @@ class Participation:
         for part in parts:
             reports.update(part.reports)
         rate, cost = max(part.sample_rate for part in parts), min(part.cost for part in parts)
-        groups = min(part.one_in for part in parts)
+        groups, kept = min(part.one_in for part in parts), max(part.kept for part in parts)
         budgets = {part.budget for part in parts}
         # Without a budget that all of them share there is no limit.
         budget = budgets.pop() if len(budgets) == 1 else None
-        return cls(dict(reports), rate, budget, cost, groups)
+        return cls(dict(reports), rate, budget, cost, groups, kept)
 
     @cached_property
     def n(self) -> float:
@@ -170,6 +172,18 @@ def overlap(parts: Sequence[Participation]) -> FloatArray:
         first, second = parts[one], parts[two]
         matrix[one, two] = matrix[two, one] = first.shared(second) / (first.n * second.n)
     return matrix
+
+
+def shared_noise(parts: Sequence[Participation]) -> float:
+    """The part of the variance of estimates of several times that two of them share at most, on
+    average, because the same devices may have reported in both."""
+    if len(parts) < 2:
+        return 0.0
+    whole = Participation.merged(parts)
+    count = len(whole.reports)
+    # As if all pairs of windows shared equally many devices, in a part and beyond it.
+    pair, each = whole.kept * (whole.repeats - 1) / (count - 1), count / len(parts)
+    return min(1.0, pair * each / (1 + pair * (each - 1)))
 
 
 def together(parts: Sequence[Participation], weights: FloatArray, matrix: FloatArray) -> FloatArray:
