@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from deniable_estimator.terminal.printing import history_document
 from scipy.stats import t as student
 from tests.estimator.schemes import SCHEMES, SIZE
 
@@ -20,6 +19,7 @@ from deniable_estimator.asking.history import Look, inspect, look_at_each
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.terminal.estimate_command import _history_document as history_document
 
 
 def _look(label, question):

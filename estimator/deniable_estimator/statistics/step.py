@@ -12,17 +12,18 @@ few the draws (Barnard, J. R. Stat. Soc. B 1963) and however much too small the 
 series that a line fits better drifts, and one whose residuals step again has several steps:
 neither has one step, and nothing is said.
 
-Where the same devices report again, a part of the noise stays with them: all of it with memos, and
-their choice in any case. It wanders as devices come and go, and looks like steps: noise of which
-all is kept, by devices of which 1 to 10% leave each day, would step in 22 to 52% of series of 49
-to 180 days. So noise is drawn with such a part too, first-order autoregressive for several rates
-at which devices leave, because nobody knows the true one, and the largest p-value counts. Scores
-are then divided by what residuals vary even if that is less than the noise, as it is while the same
-devices stay: so a step is seen where days before it were alike.
+Where the same devices report again, a part of the noise stays with them: that of memos, and who was
+chosen in any case. It wanders as devices come and go, and looks like steps: noise of which all is
+kept, by devices of which 1 to 10% leave each day, would step in 6 to 51% of series of 49 to 180
+days. So noise is drawn with such a part too, first-order autoregressive for several rates at which
+devices leave, because nobody knows the true one, and the largest p-value counts. Scores are then
+divided by what residuals vary even if that is less than the noise, as it is while the same devices
+stay: so a step is seen where days before it were alike.
 
 The confidence set holds every k with z_max**2 - z_k**2 <= c. At the true k that difference exceeds
 x with a probability of at most about 1 - (1 - exp(-x / 2))**2, the limit for small steps (Bai, Rev.
-Econ. Stat. 1997; smaller for large ones), so c = -2 ln(1 - sqrt(level)).
+Econ. Stat. 1997; smaller for large ones), so c = -2 ln(1 - sqrt(level)). Where noise is kept, c is
+at least what the step that was found would have lost there in such draws, at that level.
 """
 
 from __future__ import annotations
@@ -131,7 +132,13 @@ def find_step(
     again, rest = scan(target - score[best] * step)
     if np.abs(again).max() / max(float(rest), least) > np.quantile(largest, level, axis=-1).max():
         return None
-    within = np.flatnonzero(scaled[best] ** 2 - scaled**2 <= -2 * math.log(1 - math.sqrt(level)))
+    # How far a score may lie below the largest one.
+    apart = -2 * math.log(1 - math.sqrt(level))
+    for noise in _noises(count, kept) if kept else ():
+        drawn, spread = scan(noise + score[best] * step)
+        lost = (np.abs(drawn).max(axis=-1) ** 2 - drawn[:, best] ** 2) / spread**2
+        apart = max(apart, float(np.quantile(lost, level)))
+    within = np.flatnonzero(scaled[best] ** 2 - scaled**2 <= apart)
     return Step(
         int(known[places[best]]),
         int(known[places[within[0]]]),

@@ -134,7 +134,7 @@ def test_estimates_and_texts_are_weighed(count, listed):
     tally = replace(tally, windows=days)
     told = Participation({day: number for number, day in enumerate(days, 1000)})
     found = answer_of(tally, scheme, None if listed else values, participation=told)
-    found.standing, found.below  # noqa: B018
+    found.parted  # noqa: B018
     whole = weight(found, set())
     assert 0.75 * whole < size_of(found) < 1.33 * whole + 3_000
     assert 50_000 < size_of(["a.example"] * 1000) < 200_000
