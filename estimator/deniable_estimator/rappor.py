@@ -218,7 +218,7 @@ def bloom_bits(value: str, cohort: int, params: Params) -> list[int]:
     return [byte % params.k for byte in digest.digest()[: params.h]]
 
 
-def read_candidates(path: Path) -> list[str]:
+def candidates_in(path: Path) -> list[str]:
     """The strings of a file, one on each line, without the white space around them.
 
     Strings are hashed without normalization, because the clients hash the bytes that they have.
@@ -407,4 +407,4 @@ def decode_command(
 @_file("candidates", "The strings to look for, one on each line.")
 def hash_command(params_file: Path, candidates_file: Path) -> None:
     """Print the map.csv of candidate strings, hashed as google/rappor's clients do."""
-    write_map(read_params(params_file), read_candidates(candidates_file), sys.stdout)
+    write_map(read_params(params_file), candidates_in(candidates_file), sys.stdout)

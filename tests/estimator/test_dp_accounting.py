@@ -15,7 +15,7 @@ from dp_accounting.pld import (
     privacy_loss_distribution,
 )
 
-from deniable_estimator.privacy.blanket import within
+from deniable_estimator.privacy.blanket import favouring
 from deniable_estimator.privacy.composition import (
     Repeated,
     composed_delta,
@@ -24,9 +24,9 @@ from deniable_estimator.privacy.composition import (
     renyi,
 )
 
-_BINARY = within(1 / 2, math.e, 1.0)
-_HUNDRED = within(27 / 100, math.e, 1.0, 27 * 26 / (100 * 99))
-_WEAK = within(27 / 100, math.exp(0.5), 0.5, 27 * 26 / (100 * 99))
+_BINARY = favouring(1 / 2, math.e, 1.0)
+_HUNDRED = favouring(27 / 100, math.e, 1.0, 27 * 26 / (100 * 99))
+_WEAK = favouring(27 / 100, math.exp(0.5), 0.5, 27 * 26 / (100 * 99))
 _TOLERANCE = 0.01
 """Ours may be above theirs by so much, and below by a tenth of it: both are upper bounds that
 replace a profile by chords."""
@@ -81,5 +81,5 @@ def test_renyi_composition_of_a_pure_epsilon_is_as_in_dp_accounting():
     )
     accountant.compose(event, 100)
     theirs = accountant.get_epsilon(1e-6)
-    ours = renyi([Repeated(loss_of(within(1 / 2, math.exp(0.1), 0.1), 1, 1e-12), 100)], 1e-6)
+    ours = renyi([Repeated(loss_of(favouring(1 / 2, math.exp(0.1), 0.1), 1, 1e-12), 100)], 1e-6)
     assert 0.98 * theirs <= ours <= 1.02 * theirs

@@ -7,7 +7,7 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_estimator.privacy.blanket import bits, crowd_epsilon, within
+from deniable_estimator.privacy.blanket import bits, crowd_epsilon, favouring
 from deniable_estimator.privacy.composition import (
     Repeated,
     advanced,
@@ -41,7 +41,7 @@ def _registry(*names, **more):
 
 def _pairs(epsilon, size, k):
     both = k * (k - 1) / (size * (size - 1))
-    return within(k / size, math.exp(epsilon), epsilon, both)
+    return favouring(k / size, math.exp(epsilon), epsilon, both)
 
 
 _BINARY = _pairs(1.0, 2, 1)
@@ -145,7 +145,7 @@ def test_coin_lowers_no_figure():
 
 def test_two_metrics_compose_to_the_exact_profile():
     """Of two randomized responses with different epsilons, whose losses lie on two grids."""
-    losses = [loss_of(within(1 / 2, math.exp(each), each), 1, 1e-12) for each in (1.0, 0.3)]
+    losses = [loss_of(favouring(1 / 2, math.exp(each), each), 1, 1e-12) for each in (1.0, 0.3)]
     chances = [math.exp(each) / (1 + math.exp(each)) for each in (1.0, 0.3)]
     exact = 0.0
     for one, other in itertools.product((False, True), repeat=2):

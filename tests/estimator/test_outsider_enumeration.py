@@ -30,7 +30,7 @@ from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
-from deniable_estimator.privacy.blanket import Blanket, hidden, within
+from deniable_estimator.privacy.blanket import Blanket, favouring, hidden
 from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
 from deniable_estimator.privacy.mechanism_blankets import blanket_of
 
@@ -190,7 +190,7 @@ def test_two_windows_compose():
 
 def test_within_is_the_worst_of_all_overlaps():
     """Shared columns only lower the bound."""
-    deltas = [within(0.4, math.e, 1.0, both).delta(0.2, 50) for both in (0.0, 0.1, 0.2, 0.3)]
+    deltas = [favouring(0.4, math.e, 1.0, both).delta(0.2, 50) for both in (0.0, 0.1, 0.2, 0.3)]
     assert deltas == sorted(deltas, reverse=True)
 
 

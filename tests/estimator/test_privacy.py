@@ -16,7 +16,7 @@ from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import Memoizing, Packing, Report
 from deniable_estimator.dashboard.privacy_label import LABEL_FILTERS, privacy_label
 from deniable_estimator.document.terminal import show
-from deniable_estimator.privacy.computing import guarantee, guarantee_in, together
+from deniable_estimator.privacy.computing import all_together, guarantee, guarantee_in
 from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.privacy.report import derivation_of
 from deniable_estimator.privacy.words import chance, factor, rounded_up
@@ -110,7 +110,7 @@ def test_the_cap_bounds_the_sum():
     """A registry's own lifetime ends every metric, and all of them together; per device of a
     household."""
     registry = declared(cap="lifetime_epsilon = 3.0", memory=True)
-    whole = together(registry, 2)
+    whole = all_together(registry, 2)
     assert whole.cap == 3.0
     assert whole.lifetime is not None
     assert whole.lifetime.epsilon == whole.worst_year.epsilon == 6.0
@@ -170,7 +170,7 @@ def test_each_label_can_be_read(registry):
     """No figure of a label, in a terminal or on a page, is too long to read or a power of ten, and
     where a bound says nothing, the label says that."""
     console = Console(width=200, file=io.StringIO())
-    show(together_document(together(registry)), console)
+    show(together_document(all_together(registry)), console)
     for metric in registry:
         show(guarantee_document(guarantee_in(registry, metric)), console)
         given = privacy_label(metric, registry).given

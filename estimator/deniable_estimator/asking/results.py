@@ -100,7 +100,7 @@ class TooManyDecodes(DeniableError):
         super().__init__(message(_YOURS if yours else _ALL, count=count, retry_after=retry_after))
 
 
-def digest(*parts: object) -> bytes:
+def key_of(*parts: object) -> bytes:
     """A digest of plain values, by their `repr`: the key of what they ask for."""
     return hashlib.blake2b(
         repr(parts).encode("utf-8", "surrogatepass"), digest_size=_DIGEST

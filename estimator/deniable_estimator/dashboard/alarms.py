@@ -16,7 +16,7 @@ from deniable_estimator.asking.history import (
     looks_in,
 )
 from deniable_estimator.asking.query import Days
-from deniable_estimator.asking.results import Turn, digest
+from deniable_estimator.asking.results import Turn, key_of
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.kinds.base import Answer
@@ -30,7 +30,7 @@ def alarm_of(reading: PageReading, estimate: Answer | None = None) -> History | 
     return found if found.strange else None
 
 
-def left_out(days: Days) -> str | None:
+def windows_left_out(days: Days) -> str | None:
     """Which windows of these days are left out, for people; None if none is."""
     labels = [each for each in days.without if days.touches(each)]
     return listed(map(window, sorted(labels, key=windows.start))) if labels else None
@@ -49,7 +49,7 @@ def history_of(reading: PageReading, estimate: Answer | None = None) -> History:
     now, whole = source.clock(), estimate.verdict.figures if estimate else ()
     asked = reading.strings, estimate is None, reading.days, source.alarm_level
     return source.results.get(
-        digest("history", source.version_of(selection), *asked),
+        key_of("history", source.version_of(selection), *asked),
         lambda: inspect_asked(selection, _looks(source, selection), source.alarm_level, whole, now),
     )
 
@@ -70,7 +70,7 @@ def windowwise(reading: PageReading) -> Iterator[Answer]:
 def _looks(source: DataSource, selection: Selection) -> tuple[Look, ...]:
     """What is looked at in each window. Those that have not changed are known; the others are read
     and looked at together."""
-    keys = {label: digest("look", *each) for label, each in selection.each_version().items()}
+    keys = {label: key_of("look", *each) for label, each in selection.each_version().items()}
     found: dict[str, Look] = {label: source.results.known(key) for label, key in keys.items()}
     unknown = [label for label, seen in found.items() if seen is None]
     for each in looks_in(selection, unknown):

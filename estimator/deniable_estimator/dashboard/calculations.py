@@ -26,7 +26,7 @@ from deniable_estimator.document.csv_files import Filed, Table, csv_text, table_
 from deniable_estimator.document.document import plain
 from deniable_estimator.document.document import to_json as document_json
 from deniable_estimator.inputs import Asked
-from deniable_estimator.kinds import make
+from deniable_estimator.kinds import make_plan
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.numbers.distribution import Distribution
 from deniable_estimator.kinds.shares.shares import Shares
@@ -64,7 +64,7 @@ def file_text(
     if form != "json":
         return _table_text(form, table_of(found.csv_table(), values))
     told = found.to_dict()
-    return to_json({**head, **(told_of(told, values) if values else told), **(more or {})})
+    return json_text({**head, **(told_of(told, values) if values else told), **(more or {})})
 
 
 def estimate_text(
@@ -81,9 +81,9 @@ def estimate_text(
         return _number_text(form, found, head, values, below)
     if form != "json":
         return _table_text(form, found.based(found.own_table(places)))
-    begin, end = to_json({**head, **found.to_dict(np.arange(0))}), "]}"
+    begin, end = json_text({**head, **found.to_dict(np.arange(0))}), "]}"
     assert begin.endswith(f'"values": [{end}')
-    rows = (to_json(found.numbers(each)["values"])[1:-1] for each in found.pieces(places))
+    rows = (json_text(found.numbers(each)["values"])[1:-1] for each in found.pieces(places))
     return begin.removesuffix(end) + ", ".join(rows) + end
 
 
@@ -146,15 +146,15 @@ def png(svg: str, *, machine_fonts: bool = True) -> bytes:
 
 def plan_text(kind: str, asked: Asked) -> str:
     """A plan as JSON."""
-    return document_json(make(kind, asked).document)
+    return document_json(make_plan(kind, asked).document)
 
 
 def outsider_text(registry: Registry, metric: str | None, reports: int, delta: float) -> str:
     """What published sums reveal as JSON, of one metric of the registry or of all together."""
     chosen = None if metric is None else registry[metric]
-    return to_json(plain(outsider_of(registry, chosen, reports, delta)))
+    return json_text(plain(outsider_of(registry, chosen, reports, delta)))
 
 
-def to_json(document: Any) -> str:
+def json_text(document: Any) -> str:
     """The document as JSON, in which a number that is none may not stand."""
     return json.dumps(document, ensure_ascii=False, allow_nan=False)

@@ -14,7 +14,7 @@ from deniable import Metric
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
-from deniable_estimator.dashboard.alarms import alarm_of, left_out
+from deniable_estimator.dashboard.alarms import alarm_of, windows_left_out
 from deniable_estimator.dashboard.exports import RAW, file_of, of_comparison
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.pages import answer_page, keep_form, requested, with_strings
@@ -74,7 +74,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
         refused,
         asked=request.args if refused else query,
         alarms=alarms,
-        left_out=[told for each in (later, earlier) if (told := left_out(each))],
+        left_out=[told for each in (later, earlier) if (told := windows_left_out(each))],
         earlier=earlier,
         query=query,
         obstacle=obstacle,

@@ -20,7 +20,7 @@ from deniable_estimator.asking.fetch import Selection
 from deniable_estimator.asking.listed import MOST_STRINGS, Listed, list_path
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.results import Results, Turn, digest
+from deniable_estimator.asking.results import Results, Turn, key_of
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import LIGHT, png
 from deniable_estimator.dashboard.ranges import day_at, is_ranged, read_range
@@ -74,7 +74,7 @@ class DataSource:
         if light:
             return work(Turn(self.results))
         # Readers who see other windows must not be given what this one's job finds.
-        return self.results.fetch(digest(self.behind, *name), work, self.patience, self.who)
+        return self.results.fetch(key_of(self.behind, *name), work, self.patience, self.who)
 
     def kept(self, key: bytes, calculate: Callable[[], _T]) -> _T:
         """What is known under the key, or else what `calculate` returns, in the background."""
@@ -100,11 +100,11 @@ class DataSource:
         """A file of so many lines that the function writes: if they are many, by `calculate`."""
         if lines <= LIGHT:
             return function(*arguments)
-        return self.calculate(digest("written", *key), function, *arguments)
+        return self.calculate(key_of("written", *key), function, *arguments)
 
     def picture(self, svg: str) -> bytes:
         """An SVG as a PNG, twice as large."""
-        return self.kept(digest("picture", svg), lambda: self.workers.run(png, svg))
+        return self.kept(key_of("picture", svg), lambda: self.workers.run(png, svg))
 
     def list_version(self, metric: Metric) -> bytes | None:
         """That of the strings that the operator has listed for a metric, without reading them; None
@@ -113,7 +113,7 @@ class DataSource:
             if path := list_path(metric, self.candidates_folder):
                 status = path.stat()
                 about = status.st_ino, status.st_size, status.st_mtime_ns
-                return digest("list", metric.name, *about)
+                return key_of("list", metric.name, *about)
         return None
 
     def candidates(self, metric: Metric) -> list[str] | None:
@@ -141,7 +141,7 @@ class DataSource:
                 with suppress(ValueListError):
                     versions.append((each.name, self.list_version(each)))
                     lists[each.name] = frozenset(self.candidates(each) or ())
-        return lists, digest(*sorted(lists), *versions)
+        return lists, key_of(*sorted(lists), *versions)
 
     def newest(self, metric: Metric) -> str | None:
         """The newest window that has begun and holds any report, whatever the range: a device
@@ -184,4 +184,4 @@ class DataSource:
 
     def version_of(self, selection: Selection) -> bytes:
         """That of what is read of a selection, and of which of its windows run."""
-        return digest(*selection.version(), unfinished(selection.labels, self.clock()))
+        return key_of(*selection.version(), unfinished(selection.labels, self.clock()))

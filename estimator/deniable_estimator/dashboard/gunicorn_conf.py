@@ -23,7 +23,7 @@ from deniable_estimator.asking.work import WorkersClosed
 from deniable_estimator.dashboard.app import body_limits, close_app
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview.listing import list_metrics, read_overview
-from deniable_estimator.dashboard.privacy_label import released_sums
+from deniable_estimator.dashboard.privacy_label import sums_label
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.files import DATA_FOLDER, DATA_SETTING
 
@@ -93,7 +93,7 @@ def _overview(application: Flask) -> None:
         list_metrics(replace(source, reader=source.reader.renewed()), view, _HOUR, whole=True)
     with suppress(WorkersClosed):
         for metric in source.registry:
-            released_sums(source, metric)
+            sums_label(source, metric)
 
 
 def worker_exit(server: Any, worker: Any) -> None:

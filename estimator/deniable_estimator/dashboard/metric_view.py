@@ -16,7 +16,7 @@ from deniable_estimator.asking.discoveries import finds_of, trend_of_finds
 from deniable_estimator.asking.fetch import Question, Selection, select
 from deniable_estimator.asking.listed import Listed, digest_of_candidates
 from deniable_estimator.asking.query import Days, Query
-from deniable_estimator.asking.results import Turn, Versioned, digest
+from deniable_estimator.asking.results import Turn, Versioned, key_of
 from deniable_estimator.asking.segments import SegmentTrends, split
 from deniable_estimator.asking.trend import Trend, read_ranges, trend
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
@@ -87,7 +87,7 @@ class PageReading:
     def n(self) -> int:
         """How many reports there are."""
         selection = self.select()
-        key = digest("reports", *selection.version())
+        key = key_of("reports", *selection.version())
         return self.source.results.get(key, lambda: selection.read().n)
 
     @property
@@ -115,7 +115,7 @@ class PageReading:
             answer = replace(answer, fakes=source.fakes, alarm_level=source.alarm_level)
             return answer.marked(now)
 
-        found = turn.get(digest(version, self.strings, self.level, self.adjust), work)
+        found = turn.get(key_of(version, self.strings, self.level, self.adjust), work)
         return _lasting(found, version, bool(found.unreadable))
 
     def segmented(
@@ -129,7 +129,7 @@ class PageReading:
         source, selection = self.source, self.select()
         version = source.version_of(selection)
         given = tuple(sorted((against or {}).items()))
-        key = digest("segmented", version, self.strings, tuple(by), given, self.level)
+        key = key_of("segmented", version, self.strings, tuple(by), given, self.level)
         values = len(self.candidates or self.metric.values) * len(self.metric.scheme.combinations)
         light = values <= _LIGHT_CELLS and not self.metric.needs_candidates
         estimate = partial(self._estimated, light=light)
@@ -148,7 +148,7 @@ class PageReading:
 
         def together(turn: Turn) -> Trend:
             points = partial(read_ranges, *given, level=self.level, now=source.clock())
-            key = digest("trend", version, self.strings, self.level)
+            key = key_of("trend", version, self.strings, self.level)
             return turn.get(key, partial(made, points=points, progress=turn.progress))
 
         def one_by_one(turn: Turn) -> Trend:
@@ -186,11 +186,11 @@ class PageReading:
             return source.workers.run(find).marked(now)
 
         made = source.fetch(
-            lambda turn: Versioned(turn.get(digest("finds", version, *asked), work), version),
+            lambda turn: Versioned(turn.get(key_of("finds", version, *asked), work), version),
             *("finding", metric.name, metric.scheme.fingerprint, self.days, *asked),
         )
         lists, lists_version = source.lists()
-        return Versioned(made.answer.followed_in(lists), digest(made.version, lists_version))
+        return Versioned(made.answer.followed_in(lists), key_of(made.version, lists_version))
 
     def trend_of_find(self, by: windows.Kind, finds: Finds, name: str) -> Versioned[Trend]:
         """How common the find of that name was in each period.
@@ -206,9 +206,9 @@ class PageReading:
             )
             raise EstimateError(told, "find")
         source = self.source
-        version = digest(self.version, source.today)
+        version = key_of(self.version, source.today)
         asked = "trend of a find", by, find.head, find.cut, finds.level
-        key, one = digest(*asked, version, source.behind), replace(finds, finds=(find,))
+        key, one = key_of(*asked, version, source.behind), replace(finds, finds=(find,))
         found = partial(
             trend_of_finds,
             *(source.reader, source.registry, self.query, one),
@@ -227,7 +227,7 @@ class PageReading:
         parts = self.select(reach).each_version().values()
         # Which periods have ended changes at midnight.
         known = self.source.today, day_at(self.source.seen_until)
-        return digest(self.days.first, self.days.last, by, known, *parts)
+        return key_of(self.days.first, self.days.last, by, known, *parts)
 
     def _estimated(self, question: Question, *, light: bool) -> Answer:
         """What a question estimates: here, if that is light, and else in another process."""

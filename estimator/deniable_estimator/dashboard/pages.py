@@ -19,14 +19,14 @@ from deniable_estimator.asking.history import History
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access.caller import for_people
-from deniable_estimator.dashboard.alarms import alarm_of, left_out
+from deniable_estimator.dashboard.alarms import alarm_of, windows_left_out
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.exports import RAW, file_of, of_estimate, of_trend
 from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.overview.summary import answer_notes, standing_notes
-from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
+from deniable_estimator.dashboard.privacy_label import privacy_label, sums_label
 from deniable_estimator.dashboard.ranges import presets, since_presets
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
@@ -136,7 +136,7 @@ def _page(
         view=view,
         estimate=estimate,
         alarm=alarm,
-        left_out=left_out(view.days),
+        left_out=windows_left_out(view.days),
         most_lines=MOST_LINES,
         all_lines=ALL_LINES,
         longest_search=LONGEST_SEARCH,
@@ -244,7 +244,7 @@ def head_of(reading: PageReading) -> dict[str, Any]:
         "about": about(source, metric),
         "reported": source.registry.unasked.get(metric.name, metric),
         "label": privacy_label(metric, source.registry),
-        "published": released_sums(source, metric),
+        "published": sums_label(source, metric),
     }
 
 

@@ -16,7 +16,7 @@ from deniable import Metric
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.access.caller import opened_link
-from deniable_estimator.dashboard.alarms import alarm_of, left_out
+from deniable_estimator.dashboard.alarms import alarm_of, windows_left_out
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.pages import show_board
 from deniable_estimator.dashboard.exports import download
@@ -166,7 +166,7 @@ def _foot(
     sentences: Sequence[str], days: Days, alarm: History | None = None
 ) -> list[tuple[str, str]]:
     """What stands below a picture of these days."""
-    if which := left_out(days):
+    if which := windows_left_out(days):
         sentences = [*sentences, message("Left out: {which}.", which=which)]
     lines = [("foot", spaced(sentences))]
     return [*lines, ("alarming", alarm.text)] if alarm else lines
@@ -253,7 +253,7 @@ def embedded(name: str) -> ResponseReturnValue:
         kind=kind,
         pictures=drawn,
         alarm=alarm,
-        left_out=left_out(view.days),
+        left_out=windows_left_out(view.days),
         headline=headline_of(reading, view, estimate) if estimate and kind and not alarm else None,
         guess=even_guess(metric, source.registry),
     )

@@ -18,7 +18,7 @@ from flask.typing import ResponseReturnValue
 from deniable import DeniableError, Scheme
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, key_of
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.privacy_label import label_of
 from deniable_estimator.dashboard.source import current_source
@@ -28,7 +28,7 @@ from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLin
 from deniable_estimator.document.plot.scales import Tick, log_levels
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.inputs import Asked, InputError, read_form, unknown_names
-from deniable_estimator.kinds import PLANS, make
+from deniable_estimator.kinds import PLANS, make_plan
 from deniable_estimator.kinds.formats import share_text
 from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.kinds.lifetime.crowd import LifetimeChoice
@@ -89,14 +89,14 @@ for _kind in PLANS:
 def _calculated(kind: PlanKind, asked: Asked) -> dict[str, Any]:
     if kind.size(asked) <= LIGHT_SIZE:
         return _outcome(kind.name, asked)
-    key = digest("planner", kind.name, *sorted(asked.items(), key=str))
+    key = key_of("planner", kind.name, *sorted(asked.items(), key=str))
     return current_source().calculate(key, _outcome, kind.name, asked)
 
 
 def _outcome(kind: str, asked: Asked) -> dict[str, Any]:
     """What the page of a plan shows: its document with more frames before those that it has, its
     label, and examples."""
-    planned = make(kind, asked)
+    planned = make_plan(kind, asked)
     document, metric = planned.document, planned.metric
     about, drawn, examples = document.about, [], []
     if kind == "lifetime":

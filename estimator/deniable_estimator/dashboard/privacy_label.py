@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from deniable import Metric, Registry
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
-from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, key_of
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.messages import message
@@ -102,11 +102,11 @@ _LABELS = "labels"
 """All labels together take one reader's places in the queue of calculations, and nobody else's."""
 
 
-def released_sums(source: DataSource, metric: Metric) -> dict[str, Any] | None:
+def sums_label(source: DataSource, metric: Metric) -> dict[str, Any] | None:
     """The figures of a metric; None while they are calculated."""
     registry = source.registry
     reported = registry.unasked.get(metric.name, metric)
-    key = digest(
+    key = key_of(
         *("published sums", reported.scheme.fingerprint, reported.window, reported.epsilon),
         *(reported.lifetime_epsilon, registry.lifetime_epsilon, bool(reported.segments)),
     )

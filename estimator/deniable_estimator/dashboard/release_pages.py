@@ -19,7 +19,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable_collector.operation.events import tell
-from deniable_estimator.asking.results import digest
+from deniable_estimator.asking.results import key_of
 from deniable_estimator.dashboard.exports import download
 from deniable_estimator.dashboard.source import current_source, settings_in_force
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine
@@ -38,7 +38,7 @@ from deniable_estimator.releasing.words import (
     METHODS,
     added_noise,
     assumed,
-    figure,
+    epsilon_text,
     holds_against,
     pair_part,
     released_frame,
@@ -48,7 +48,7 @@ from deniable_estimator.releasing.words import (
 released = Blueprint("released", __name__)
 
 # What templates say of a manifest.
-for _each in (added_noise, assumed, figure, holds_against, pair_part, statement):
+for _each in (added_noise, assumed, epsilon_text, holds_against, pair_part, statement):
     released.add_app_template_filter(_each)
 released.add_app_template_filter(METHODS.get, "method_name")
 released.add_app_template_filter(FORMS.get, "form_name")
@@ -85,7 +85,7 @@ def spending_of(account: ReleaseAccount, today: date) -> dict[str, Any]:
         return round(100 * min(1.0, epsilon / most), 2)
 
     def told(epsilon: float) -> str | None:
-        return figure(epsilon) if math.isfinite(epsilon) else None
+        return epsilon_text(epsilon) if math.isfinite(epsilon) else None
 
     return {
         "total": total,
@@ -128,9 +128,9 @@ def _spent_line(account: ReleaseAccount, today: date) -> LineChart | None:
         title=message("What had been released by each day"),
         description=message(
             "Epsilon of all releases together: {first} on {day}, {last} by {today}.",
-            first=figure(steps[0][1]),
+            first=epsilon_text(steps[0][1]),
             day=formats.day(first),
-            last=figure(steps[-1][1]),
+            last=epsilon_text(steps[-1][1]),
             today=formats.day(last),
         ),
         height=HEIGHT,
@@ -244,7 +244,7 @@ def release_account() -> ReleaseAccount | None:
 
     def spent(ledger: ReleaseLedger) -> ReleaseAccount:
         known = str(ledger.path), ledger.stamp(), ledger.delta, ledger.budget
-        return current_source().results.get(digest("releases spend", *known), ledger.account)
+        return current_source().results.get(key_of("releases spend", *known), ledger.account)
 
     return _from_ledger(spent)
 

@@ -19,7 +19,7 @@ from deniable_estimator.asking.trend_words import step_of, trend_frame
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
+from deniable_estimator.dashboard.trends import TrendLine, draw_trend, lines_of, trend_axis
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.document.document import Frame
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
@@ -234,7 +234,7 @@ def timeline_of_segments(
         (line,) = lines_of(each, [series])
         known = dict(zip([p.label for p in each.periods], line.numbers, strict=True))
         lines.append(TrendLine(group.name, tuple(known.get(p.label) for p in periods)))
-    axis = axis_of(longest.unit, lines)
+    axis = trend_axis(longest.unit, lines)
     reports = [{each.label: each.n for each in trend.periods} for trend in found.trends]
     groups = found.split.groups
     keys = [each.key for each in groups]

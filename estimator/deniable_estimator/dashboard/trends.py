@@ -41,7 +41,7 @@ def lines_of(trend: Trend, values: Sequence[str]) -> list[TrendLine]:
     ]
 
 
-def axis_of(unit: Unit, lines: Sequence[TrendLine], *, gridlines: bool = True) -> Axis | None:
+def trend_axis(unit: Unit, lines: Sequence[TrendLine], *, gridlines: bool = True) -> Axis | None:
     """The axis that holds all of these lines and their bands; None where nothing is known. Without
     `gridlines` it ends where the numbers do."""
     found = [numbers for line in lines for numbers in line.numbers if numbers is not None]
@@ -63,7 +63,7 @@ def draw_trend(
     none of them has a number. The periods `alarmed` are marked. A `small` one is drawn without the
     axis. There are styles for `MOST_LINES` lines.
     """
-    axis = axis or axis_of(unit, lines, gridlines=not small)
+    axis = axis or trend_axis(unit, lines, gridlines=not small)
     known = [(style, line) for style, line in enumerate(lines, 1) if any(line.numbers)]
     if axis is None or not known:
         return None

@@ -26,7 +26,7 @@ from deniable import Metric, ValueListError
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.value_list import parse_values, value_texts
 from deniable_estimator.asking.listed import Listed
-from deniable_estimator.asking.results import digest
+from deniable_estimator.asking.results import key_of
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
@@ -220,5 +220,5 @@ def sent_list(source: DataSource, sent: bytes | Sequence[str], name: str) -> Seq
     parse = parse_values if text else value_texts
     if count <= LIGHT and len(whole) <= _LIGHT_SIZE:
         return parse(sent, name)  # type: ignore[arg-type]
-    key = digest("sent", name, text, count, hashlib.blake2b(whole, digest_size=20).digest())
+    key = key_of("sent", name, text, count, hashlib.blake2b(whole, digest_size=20).digest())
     return source.kept(key, lambda: Listed(source.workers.run(parse, sent, name)))

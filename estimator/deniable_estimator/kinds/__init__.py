@@ -14,7 +14,7 @@ from deniable_estimator.kinds import discovery, lifetime, numbers, pairs, retent
 from deniable_estimator.planning.inputs import PlanKind, Planned
 
 
-def make(kind: str, asked: Asked, **more: Any) -> Planned:
+def make_plan(kind: str, asked: Asked, **more: Any) -> Planned:
     """The plan for what is asked; in another process too. `more` are arguments that nobody asks
     for, like the assumed `fakes`.
 

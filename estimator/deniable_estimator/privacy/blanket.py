@@ -93,7 +93,7 @@ class Blanket:
         return found
 
 
-def within(share: float, odds: float, epsilon: float, both: float = 0.0) -> Blanket:
+def favouring(share: float, odds: float, epsilon: float, both: float = 0.0) -> Blanket:
     """The blanket of reports that favour a `share` of all messages by `odds`.
 
     `both` is the share that two values both favour. Where twice the share is more than 1, at

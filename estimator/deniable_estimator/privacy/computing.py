@@ -141,7 +141,7 @@ def _totals(
     )
 
 
-def together(registry: Registry, household: int = 1) -> Together:
+def all_together(registry: Registry, household: int = 1) -> Together:
     """The guarantees of all metrics, and of all of them together on one device."""
     cap = registry.lifetime_epsilon
     metrics = tuple(

@@ -30,7 +30,7 @@ from deniable.protocol.mechanisms.rappor import BasicRappor, OneTimeRappor, Rapp
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable.protocol.randomness import PRECISION
-from deniable_estimator.privacy.blanket import Blanket, bits, hidden, within
+from deniable_estimator.privacy.blanket import Blanket, bits, favouring, hidden
 
 _MOST_BITS = 8
 """Filters of more hashes would have too many classes; they get the bound for any mechanism."""
@@ -58,12 +58,12 @@ def blanket_of(mechanism: Mechanism[Any]) -> Blanket:
     odds, epsilon = float(mechanism.odds), mechanism.epsilon
     match mechanism:
         case SubsetSelection(size=d, k=k) | MemoizedSubsetSelection(size=d, k=k):
-            return within(k / d, odds, epsilon, k * (k - 1) / (d * (d - 1)))
+            return favouring(k / d, odds, epsilon, k * (k - 1) / (d * (d - 1)))
         case ProjectiveGeometry(order=order, dimension=dimension, messages=messages):
             share = points(order, dimension - 1) / messages
-            return within(share, odds, epsilon, points(order, dimension - 2) / messages)
+            return favouring(share, odds, epsilon, points(order, dimension - 2) / messages)
         case HadamardResponse():
-            return within(1 / 2, odds, epsilon, 1 / 4)
+            return favouring(1 / 2, odds, epsilon, 1 / 4)
         case UnaryEncoding() | BasicRappor():
             return bits(float(mechanism.p), float(mechanism.q), 1, epsilon)
         case Rappor() | OneTimeRappor() if mechanism.bloom.h <= _MOST_BITS:
@@ -71,7 +71,7 @@ def blanket_of(mechanism: Mechanism[Any]) -> Blanket:
         case SlidingWindow(width=width, columns=columns):
             # A position between two levels reports like a mixture of them, which tells less than
             # one of them. The windows of the lowest and the highest level share as little as any.
-            return within(width / columns, odds, epsilon)
+            return favouring(width / columns, odds, epsilon)
         case DBitFlip():
             return _two_cells(mechanism)
     return hidden(epsilon)
@@ -172,7 +172,7 @@ def _bitmaps(
     odds = max(one / zero, (1 - zero) / (1 - one))
     epsilon = differing * math.log(odds)
     # The two memos of a bit may lie either way; `within` covers both.
-    bit = within((1 / gamma - 1) / (odds - 1), odds, epsilon)
+    bit = favouring((1 / gamma - 1) / (odds - 1), odds, epsilon)
     classes = []
     for chosen in combinations_with_replacement(range(len(bit.classes)), differing):
         ways = math.factorial(differing)

@@ -28,7 +28,7 @@ from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry,
 from deniable.protocol.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
-from deniable_estimator.privacy.computing import guarantee_in, together
+from deniable_estimator.privacy.computing import all_together, guarantee_in
 from deniable_estimator.privacy.guarantees import Guarantee, learned_by
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, parts_of
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, SPANS, Outsider, outsider_of
@@ -66,7 +66,7 @@ def report(registry: Registry, reports: int = LEAST_REPORTS, delta: float = DELT
             for metric, each, published in zip(metrics, given, outsiders, strict=True)
         ],
         common=common,
-        whole=together(registry),
+        whole=all_together(registry),
         outsiders=outsiders,
         together=whole,
         unknown=any(not span.known for each in (*outsiders, whole) for span in each.spans.values()),

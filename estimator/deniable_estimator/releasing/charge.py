@@ -263,7 +263,7 @@ class SumCell:
     hiding: int
 
 
-def counted(chosen: Selection) -> Counted:
+def reports_counted(chosen: Selection) -> Counted:
     """The reports of the sum of these windows, by where they are counted."""
     found: dict[str, dict[str, int]] = {}
     for each in chosen.chosen:

@@ -27,7 +27,7 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy.computing import guarantee_in
 from deniable_estimator.privacy.guarantees import Bound, Guarantee
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, ReleasedSums, released_sums
-from deniable_estimator.releasing.charge import Counted, Kind, counted
+from deniable_estimator.releasing.charge import Counted, Kind, reports_counted
 from deniable_estimator.releasing.noise import AddedNoise, Method, Sensitivity, noise_of, of_rho
 from deniable_estimator.releasing.statistic import Statistic, SupportCounts, statistic_of
 
@@ -248,7 +248,7 @@ def _settled(chosen: Selection, request: ReleaseRequest, now: float) -> Selectio
 def _piece(chosen: Selection, labels: tuple[str, ...], request: ReleaseRequest) -> Piece:
     metric, within = chosen.metric, chosen.within(labels)
     # Counted first: reports that come in between are then taken for new ones the next time.
-    where_counted = counted(within)
+    where_counted = reports_counted(within)
     question = within.read()
     if question.unreadable:
         raise EstimateError(

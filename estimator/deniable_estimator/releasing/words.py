@@ -38,7 +38,11 @@ def statement(manifest: Mapping[str, Any]) -> str:
     """A line that stands beneath published numbers."""
     epsilon = manifest["epsilon"]
     assert isinstance(epsilon, float)
-    told = {"epsilon": figure(epsilon), "delta": manifest["delta"], "reports": manifest["reports"]}
+    told = {
+        "epsilon": epsilon_text(epsilon),
+        "delta": manifest["delta"],
+        "reports": manifest["reports"],
+    }
     if manifest["method"] == "exact":
         return message(
             "Sums without further noise. To readers of sums they reveal of one device at most "
@@ -112,7 +116,7 @@ def verdict(prepared: Prepared) -> str:
         f"The noise adds {_part(added)} to the variance of the devices' own noise. {price} It "
         "protects against readers who know the other reports, and against nobody else: to readers "
         "of sums the sums without it reveal epsilon "
-        f"{figure(prepared.outsider.epsilon.epsilon)} at most."
+        f"{epsilon_text(prepared.outsider.epsilon.epsilon)} at most."
     )
 
 
@@ -140,7 +144,7 @@ def assumed(method: str, reports: int) -> Iterator[str]:
         yield MAY_FAIL
 
 
-def figure(epsilon: float) -> str:
+def epsilon_text(epsilon: float) -> str:
     """An epsilon, rounded up in its third digit or later.
 
     What is beyond its twelfth decimal is the rounding of floats: 0.1 is not shown as 0.101.

@@ -73,13 +73,13 @@ def normalize(share: FloatArray, detected: NDArray[np.bool_], *, complete: bool)
         return np.full(len(share), np.clip(share.sum(), 0.0, 1.0) / len(share))
     normalized = np.empty(len(share))
     there = np.maximum(share[detected], 0.0).sum()
-    normalized[detected] = nearest(share[detected], min(there, 1.0))
+    normalized[detected] = on_simplex(share[detected], min(there, 1.0))
     rest = share[~detected].sum()
-    normalized[~detected] = nearest(share[~detected], np.clip(rest, 0.0, max(1.0 - there, 0.0)))
+    normalized[~detected] = on_simplex(share[~detected], np.clip(rest, 0.0, max(1.0 - there, 0.0)))
     return normalized
 
 
-def nearest(share: FloatArray, total: float | FloatArray) -> FloatArray:
+def on_simplex(share: FloatArray, total: float | FloatArray) -> FloatArray:
     """The point nearest to `share`, shape (..., d), that is non-negative and sums to `total`, shape
     (...).
 

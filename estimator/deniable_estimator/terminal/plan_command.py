@@ -36,7 +36,7 @@ from deniable_estimator.document.csv_files import plain
 from deniable_estimator.document.document import Document, Note, to_data
 from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.inputs import InputError
-from deniable_estimator.kinds import PLANS, make
+from deniable_estimator.kinds import PLANS, make_plan
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.discovery.words import finds_document
@@ -71,7 +71,7 @@ def _command(kind: str, example: str, told: str) -> Command:
 def _show(kind: str, form: str | None, asked: dict[str, Any]) -> None:
     given = {each.name: each.default for each in PLANS[kind].inputs} | asked
     try:
-        document = make(kind, given, fakes=assumed_fakes()).document
+        document = make_plan(kind, given, fakes=assumed_fakes()).document
     except InputError as error:
         option = f"--{error.name.replace('_', '-')}"
         raise click.BadParameter(str(error), param_hint=f"'{option}'") from error

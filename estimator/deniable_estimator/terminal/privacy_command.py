@@ -19,7 +19,7 @@ from deniable_collector.options import registry_option
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone, plain
 from deniable_estimator.privacy import words
-from deniable_estimator.privacy.computing import guarantee_in, together
+from deniable_estimator.privacy.computing import all_together, guarantee_in
 from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee, Together, not_covered
 from deniable_estimator.privacy.outsider import (
     DELTA,
@@ -105,7 +105,7 @@ def privacy(
         found = guarantee_in(declared, chosen, household)
         document = guarantee_document(found)
     else:
-        found = together(declared, household)
+        found = all_together(declared, household)
         document = together_document(found)
     say(form, lambda: plain(found), lambda: document)
 

@@ -18,7 +18,13 @@ from deniable_estimator.releasing.making import Release, charge_after
 from deniable_estimator.releasing.manifest import ManifestError
 from deniable_estimator.releasing.preparing import Prepared
 from deniable_estimator.releasing.release_ledger import KeptRelease, ReleaseLedger
-from deniable_estimator.releasing.words import figure, pair_part, released_frame, statement, verdict
+from deniable_estimator.releasing.words import (
+    epsilon_text,
+    pair_part,
+    released_frame,
+    statement,
+    verdict,
+)
 
 
 def release_document(found: Release, out: Path | None) -> Document:
@@ -54,7 +60,7 @@ def release_plan_document(prepared: Prepared, ledger: ReleaseLedger) -> Document
     )
     told = {
         "method": prepared.request.kind,
-        "epsilon": f"{figure(epsilon)} at delta = {delta:g}, for one device",
+        "epsilon": f"{epsilon_text(epsilon)} at delta = {delta:g}, for one device",
     }
     if widest is not None:
         *halves, unit = widest
@@ -107,7 +113,7 @@ def releases_document(kept: Sequence[KeptRelease], account: ReleaseAccount) -> D
                 _name_of(each),
                 first if first == last else f"{first} to\n{last}",
                 charge.kind if each.document is not None else f"{charge.kind} (not finished)",
-                figure(charge.epsilon),
+                epsilon_text(charge.epsilon),
                 f"{charge.delta:g}",
             )
         )
@@ -164,7 +170,7 @@ def _heading(manifest: Mapping[str, Any]) -> str:
 
 
 def _total(spent: ReleasesSpent) -> str:
-    return "more than delta allows" if math.isinf(spent.epsilon) else figure(spent.epsilon)
+    return "more than delta allows" if math.isinf(spent.epsilon) else epsilon_text(spent.epsilon)
 
 
 def _spent(spent: ReleasesSpent) -> str:

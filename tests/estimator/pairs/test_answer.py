@@ -25,7 +25,7 @@ from deniable_estimator.asking.trend import trend
 from deniable_estimator.kinds.base import ChangeTest
 from deniable_estimator.kinds.pairs.pair import LEAST_FOR_TEST, PairAnswer
 from deniable_estimator.kinds.pairs.sentences import (
-    remarks,
+    pair_remarks,
     verdict_words,
 )
 from deniable_estimator.kinds.registry import answer_of, combine
@@ -63,7 +63,7 @@ def test_few_reports(scheme, n):
     json.dumps(document, allow_nan=False)
     assert len(list(csv.reader(io.StringIO(found.to_csv())))) == 1 + TABLE.size
     assert ("No reports" if n == 0 else "too few") in verdict_words(found)
-    assert list(remarks(found)) == []
+    assert list(pair_remarks(found)) == []
 
 
 def test_too_few_of_a_value(scheme):

@@ -11,7 +11,7 @@ import pytest
 
 from deniable_estimator.releasing.charge import Charge
 from deniable_estimator.releasing.release_ledger import LedgerError, ReleaseLedger
-from deniable_estimator.releasing.words import figure
+from deniable_estimator.releasing.words import epsilon_text
 
 TODAY = date(2026, 11, 23)
 
@@ -68,7 +68,7 @@ def test_a_budget_may_be_spent_to_the_last(path):
     for name in "abc":
         ledger.charged(name, TODAY, lambda _: charge(0.1))
     assert ledger.spent().epsilon > 0.3
-    assert figure(ledger.spent().epsilon) == "0.300"
+    assert epsilon_text(ledger.spent().epsilon) == "0.300"
     with pytest.raises(LedgerError, match="budget"):
         ledger.charged("d", TODAY, lambda _: charge(0.001))
 

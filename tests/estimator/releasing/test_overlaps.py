@@ -15,7 +15,7 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.releasing.charge import Charge, cells, total
 from deniable_estimator.releasing.noise import of_rho
-from deniable_estimator.releasing.words import figure
+from deniable_estimator.releasing.words import epsilon_text
 
 from .conftest import document
 
@@ -196,7 +196,10 @@ def test_noise_on_a_part_of_what_is_out_costs_what_it_separates(run):
     assert noisy["separated"] > 0.1 * exact["epsilon"]
     expected = exact["epsilon"] + noisy["epsilon"] + noisy["separated"]
     assert listed["total"]["epsilon"] == pytest.approx(expected)
-    assert f"With this release, 2 releases together reveal epsilon {figure(expected)} " in planned
+    assert (
+        f"With this release, 2 releases together reveal epsilon {epsilon_text(expected)} "
+        in planned
+    )
     document(run("browser --epsilon 0.25 --out -"))
     newest = document(run("list --json"))["releases"][0]
     assert newest["separated"] == 0.0

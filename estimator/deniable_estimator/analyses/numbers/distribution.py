@@ -40,7 +40,7 @@ from deniable_estimator.analyses.numbers.cell_sums import CellSums
 from deniable_estimator.analyses.numbers.scores import ARITY
 from deniable_estimator.statistics.counts import change_p_values, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise
-from deniable_estimator.statistics.normalization import nearest
+from deniable_estimator.statistics.normalization import on_simplex
 
 _LEAST = 1e-18
 """Variances below it count as it: a curve needs weights that are finite."""
@@ -224,7 +224,7 @@ class DistributionEstimate:
         while len(shares) < self.cells:
             nodes = len(shares) * ARITY
             found = np.diff(self.sums.below[:: self.cells // nodes])
-            shares = nearest(found.reshape(-1, ARITY), shares).ravel()
+            shares = on_simplex(found.reshape(-1, ARITY), shares).ravel()
         return shares
 
     @cached_property

@@ -60,7 +60,7 @@ from deniable_estimator.analyses.pairs import Covariance
 from deniable_estimator.statistics.counts import change_p_values
 from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray, Noise
-from deniable_estimator.statistics.normalization import nearest
+from deniable_estimator.statistics.normalization import on_simplex
 from deniable_estimator.statistics.tails import chi_square_tail
 
 _LEAST_PART = 1e-6
@@ -271,12 +271,12 @@ _CUTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, math.inf)
 def shrunken(table: FloatArray, apart: Residuals) -> FloatArray:
     """The shrunken table of the estimated cells, shape (k1, k2), from its residuals: not negative,
     and its sum is 1."""
-    product = np.outer(nearest(table.sum(axis=1), 1.0), nearest(table.sum(axis=0), 1.0))
+    product = np.outer(on_simplex(table.sum(axis=1), 1.0), on_simplex(table.sum(axis=0), 1.0))
     noise = apart.std_error**2
     z2 = np.maximum((table - product) ** 2 / noise, 1e-12)
     cut = min(_CUTS, key=lambda each: _risk(each, z2, noise))
     kept = np.maximum(1 - cut / z2, 0.0)
-    found: FloatArray = nearest((product + kept * (table - product)).ravel(), 1.0)
+    found: FloatArray = on_simplex((product + kept * (table - product)).ravel(), 1.0)
     return found.reshape(table.shape)
 
 

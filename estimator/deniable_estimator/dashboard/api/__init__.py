@@ -17,7 +17,7 @@ from deniable_estimator.dashboard.api import designs, estimates, metrics, record
 from deniable_estimator.dashboard.api.description import ENDPOINTS, Endpoint, describe
 from deniable_estimator.dashboard.api.parameters import asked_reading
 from deniable_estimator.dashboard.api.representations import form_of
-from deniable_estimator.dashboard.calculations import to_json
+from deniable_estimator.dashboard.calculations import json_text
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.inputs import read_inputs
 
@@ -45,7 +45,7 @@ def _add(endpoint: Endpoint) -> None:
 
 @lru_cache
 def _description() -> str:
-    return to_json(describe())
+    return json_text(describe())
 
 
 @api.get("/openapi.json")

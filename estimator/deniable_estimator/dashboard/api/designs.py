@@ -7,20 +7,20 @@ from flask import Response
 from werkzeug.exceptions import NotFound
 
 from deniable import Metric
-from deniable_estimator.asking.results import digest
+from deniable_estimator.asking.results import key_of
 from deniable_estimator.dashboard.access.caller import require_all
 from deniable_estimator.dashboard.access.people import Role
 from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import METRICS, NAMED, endpoint
 from deniable_estimator.dashboard.api.representations import Form, respond
-from deniable_estimator.dashboard.calculations import outsider_text, plan_text, to_json
+from deniable_estimator.dashboard.calculations import json_text, outsider_text, plan_text
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.document.document import plain
 from deniable_estimator.inputs import Asked
 from deniable_estimator.kinds import PLANS
 from deniable_estimator.planning.inputs import PlanKind
-from deniable_estimator.privacy.computing import guarantee_in, together
+from deniable_estimator.privacy.computing import all_together, guarantee_in
 
 
 @endpoint(f"{NAMED}/privacy", METRICS, "Guarantee", takes.PRIVACY)
@@ -31,7 +31,7 @@ def metric_privacy(asked: Asked, form: Form, reading: PageReading) -> Response:
     about = registry.about(in_place or metric)
     parts = (metric, registry.lifetime_epsilon, asked["household"], about, in_place)
     return respond(
-        form, parts, lambda: to_json(guarantee_in(registry, metric, asked["household"]).to_dict())
+        form, parts, lambda: json_text(guarantee_in(registry, metric, asked["household"]).to_dict())
     )
 
 
@@ -41,7 +41,9 @@ def privacy(asked: Asked, form: Form) -> Response:
     registry = current_source().registry
     require_all(METRICS)
     parts = (list(registry), registry.lifetime_epsilon, asked["household"])
-    return respond(form, parts, lambda: to_json(plain(together(registry, asked["household"]))))
+    return respond(
+        form, parts, lambda: json_text(plain(all_together(registry, asked["household"])))
+    )
 
 
 @endpoint(f"{NAMED}/privacy/outsider", METRICS, "Outsider", takes.OUTSIDER)
@@ -68,7 +70,7 @@ def _outsider(metrics: list[Metric], name: str | None, asked: Asked, form: Form)
     in_place = [registry.unasked.get(each.name) for each in metrics]
     parts = (metrics, in_place, registry.lifetime_epsilon, name, asked)
     wanted = (outsider_text, registry, name, asked["reports"], asked["delta"])
-    return respond(form, parts, lambda: source.calculate(digest("outsider", parts), *wanted))
+    return respond(form, parts, lambda: source.calculate(key_of("outsider", parts), *wanted))
 
 
 def _offer(kind: PlanKind) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 from flask import Response, request
 
 import deniable
-from deniable_estimator.asking.results import digest
-from deniable_estimator.dashboard.calculations import to_json
+from deniable_estimator.asking.results import key_of
+from deniable_estimator.dashboard.calculations import json_text
 from deniable_estimator.dashboard.exports import Text
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.problems import refusal
@@ -57,7 +57,7 @@ def respond_content(
     with these columns."""
 
     def write() -> str:
-        return to_json(document) if form == "json" else _csv(form, columns, rows)
+        return json_text(document) if form == "json" else _csv(form, columns, rows)
 
     return respond(form, document, write)
 
@@ -90,7 +90,7 @@ def _csv(form: Form, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) 
 
 
 def _tag(form: Form, parts: object) -> str:
-    return digest(deniable.__version__, request.endpoint, request.view_args, form, parts).hex()
+    return key_of(deniable.__version__, request.endpoint, request.view_args, form, parts).hex()
 
 
 def _unchanged(tag: str) -> Response | None:

@@ -47,7 +47,7 @@ LINES = 12
 _HEIGHT = 160
 
 
-def draw(source: DataSource, board: Board) -> list[dict[str, Any]]:
+def board_items(source: DataSource, board: Board) -> list[dict[str, Any]]:
     """The items of a board, as its template takes them. Each has its `number`, its place from 1,
     for ids on the page. A chart has the `metric` and what was found of it; one that cannot be shown
     says why (`problem`), or that it is being calculated (`waiting`), and the others are there."""
@@ -220,7 +220,7 @@ def show_board(name: str, *, bare: bool = False) -> ResponseReturnValue:
         # Nothing has failed: the file waits for its mistakes to be corrected.
         g.nothing_to_share = True
         return render_template("board.html", name=name, board=None, mistakes=lines), 409
-    items = draw(current_source(), board)
+    items = board_items(current_source(), board)
     page = make_response(
         render_template(
             "board.html", name=name, board=board, items=items, mistakes=lines, bare=bare

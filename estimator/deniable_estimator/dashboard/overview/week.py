@@ -14,7 +14,7 @@ from deniable.protocol import windows
 from deniable_estimator.asking.comparison import chosen_series
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import LENGTHS, Days
-from deniable_estimator.asking.results import digest
+from deniable_estimator.asking.results import key_of
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before as days_before
@@ -156,7 +156,7 @@ def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, .
         own = not selection.of_pair
         return list(findings_of(metric, found, RULES, own=own)) if found else []
 
-    found = source.results.get(digest(*known), work)
+    found = source.results.get(key_of(*known), work)
     # Of a boolean one half says it all.
     halves = metric.values == ("true", "false")
     return tuple(each for each in found if not (halves and each.facts.get("series") == "false"))

@@ -158,7 +158,7 @@ def fakes_words(pair: PairAnswer) -> tuple[str, ...]:
     return tuple(found)
 
 
-def remarks(pair: PairAnswer) -> Iterator[str]:
+def pair_remarks(pair: PairAnswer) -> Iterator[str]:
     """What to bear in mind about the effect size, as the warnings have it."""
     lumped = pair.lumped
     if not lumped:

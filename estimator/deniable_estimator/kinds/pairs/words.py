@@ -27,7 +27,7 @@ from deniable_estimator.kinds.pairs.pair import PairAnswer, Side, pair_series
 from deniable_estimator.kinds.pairs.sentences import (
     fakes_words,
     finding_words,
-    remarks,
+    pair_remarks,
     verdict_words,
 )
 from deniable_estimator.messages import counted, message, sentence
@@ -87,7 +87,7 @@ class PairKind(Kind[PairAnswer]):
         tested = () if verdict == self.headline(answer) else (verdict,)
         points = CONDITIONALS.text(answer.budget, answer.budget)
         worst = poisoning(answer, message("+{worst} points to a cell", worst=points))
-        notes = map(formats.noted, remarks(answer))
+        notes = map(formats.noted, pair_remarks(answer))
         return *tested, *notes, _BOTH, worst, *fakes_words(answer)
 
     def frames(self, answer: PairAnswer, shown: Shown) -> tuple[Frame, ...]:
