@@ -151,3 +151,16 @@ for package in ("deniable", "deniable.protocol.types"):
         raise AssertionError(package)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "module", ["deniable_collector.collector", "deniable_estimator.dashboard.app"]
+)
+def test_a_server_imports_no_device_and_no_tool(module):
+    """Collector and dashboard run on the protocol alone; what they import is looked up in a fresh
+    interpreter."""
+    code = f"import sys, {module}; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    found = [each for each in done.stdout.split() if each.startswith("deniable.")]
+    assert "deniable.protocol.registry" in found
+    assert not [each for each in found if each.startswith(("deniable.device", "deniable.tools"))]
