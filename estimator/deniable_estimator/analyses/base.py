@@ -31,6 +31,7 @@ Without memos the value itself is kept: p1 = 1, q1 = 0, V1 = f (1-f).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -149,9 +150,14 @@ class Analysis(Generic[AnyMechanism]):
 
     def kept_part(self) -> float:
         """The part of a report's variance that stays the same on a device at most: of V1 / V in
-        `deniable_estimator.statistics.participation` the largest, over all shares; 1 where that is
-        not known."""
-        return 1.0
+        `deniable_estimator.statistics.participation` the largest, over all shares.
+
+        Without memos the value stays, and of what is calculated from a report it determines at most
+        tanh(epsilon / 2)**2 of the variance: so much of chi-squared any channel of that epsilon
+        lets through (Asoodeh and Zhang, Contraction of locally differentially private mechanisms,
+        IEEE J. Sel. Areas Inf. Theory 2024). With memos it is taken as all.
+        """
+        return 1.0 if self.remembers else math.tanh(self.mechanism.epsilon / 2) ** 2
 
     def alternation_loss(self, reports: int) -> float:
         """ln of how much likelier it is that odd reports all look like one value and even ones

@@ -33,7 +33,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -46,6 +46,10 @@ from deniable_estimator.statistics.intervals import FloatArray
 
 _CAUTION = 2.0
 """Standard errors by which two counts may differ by chance."""
+
+_MOST_PAIRED = 400
+"""Of so many windows, the newest ones, `shared_noise` compares all pairs: of ten years of days they
+would take half a gigabyte."""
 
 _ROUNDS = 100
 _FEWEST = 0.05
@@ -180,10 +184,16 @@ def shared_noise(parts: Sequence[Participation]) -> float:
     if len(parts) < 2:
         return 0.0
     whole = Participation.merged(parts)
-    count = len(whole.reports)
+    each = len(whole.reports) / len(parts)
+    some = replace(whole, reports=dict([*whole.reports.items()][-_MOST_PAIRED:]))
     # As if all pairs of windows shared equally many devices, in a part and beyond it.
-    pair, each = whole.kept * (whole.repeats - 1) / (count - 1), count / len(parts)
-    return min(1.0, pair * each / (1 + pair * (each - 1)))
+    pair = whole.kept * (some.repeats - 1) / max(1, len(some.reports) - 1)
+    shared = pair * each / (1 + pair * (each - 1))
+    if 1 < whole.one_in <= each:
+        # In each part each group has its turn.
+        pair, turns = whole.kept * whole.sample_rate, each / whole.one_in
+        shared = max(shared, pair * turns / (1 + pair * (turns - 1)))
+    return min(1.0, shared)
 
 
 def together(parts: Sequence[Participation], weights: FloatArray, matrix: FloatArray) -> FloatArray:

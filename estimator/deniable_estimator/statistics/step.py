@@ -18,7 +18,8 @@ kept, by devices of which 1 to 10% leave each day, would step in 6 to 51% of ser
 days. So noise is drawn with such a part too, first-order autoregressive for several rates at which
 devices leave, because nobody knows the true one, and the largest p-value counts. Scores are then
 divided by what residuals vary even if that is less than the noise, as it is while the same devices
-stay: so a step is seen where days before it were alike.
+stay: so a step is seen where days before it were alike. It must also be larger than what other
+devices on either side could make of it.
 
 The confidence set holds every k with z_max**2 - z_k**2 <= c. At the true k that difference exceeds
 x with a probability of at most about 1 - (1 - exp(-x / 2))**2, the limit for small steps (Bai, Rev.
@@ -36,6 +37,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray
 
 LEAST_SIDE = 3
@@ -49,7 +51,8 @@ _ROUNDING = 1e-9
 
 _DRAWS = 999
 _DRAWS_KEPT = 399
-"""For each way in which noise is kept."""
+"""For each way in which noise is kept, at levels up to `_COARSE`."""
+_COARSE = 0.99
 
 _STAYS = (0.8, 0.9, 0.97, 0.99, 0.998)
 """Of the noise that is kept, what is still there one number later."""
@@ -117,7 +120,8 @@ def find_step(
         left = np.maximum(np.einsum("...i,...i", rest, rest) - best**2, 0.0)
         return score, np.sqrt(left / freedom)
 
-    scans = [scan(each) for each in _noises(count, kept)]
+    draws = _DRAWS_KEPT if kept and level <= _COARSE else _DRAWS
+    scans = [scan(each) for each in _noises(count, kept, draws)]
     largest = np.array([np.abs(drawn).max(axis=-1) / spread for drawn, spread in scans])
     least = _ROUNDING if kept else 1.0
     score, more = scan(target)
@@ -132,10 +136,17 @@ def find_step(
     again, rest = scan(target - score[best] * step)
     if np.abs(again).max() / max(float(rest), least) > np.quantile(largest, level, axis=-1).max():
         return None
+    size = float(score[best] / sizes[best])
+    # What is kept does not average out on either side.
+    spread_of_size = math.sqrt((1 - kept) / sizes[best] ** 2 + 2 * kept / usual)
+    std_error = max(float(more), 1.0) * spread_of_size
+    if kept and abs(size) <= deviations(level) * std_error:
+        # Many devices that are replaced at once would be a step too.
+        return None
     # How far a score may lie below the largest one.
     apart = -2 * math.log(1 - math.sqrt(level))
-    for noise in _noises(count, kept) if kept else ():
-        drawn, spread = scan(noise + score[best] * step)
+    for noise in _noises(count, kept, draws) if kept else ():
+        drawn, spread = scan(noise + score[best] / max(float(more), 1.0) * step)
         lost = (np.abs(drawn).max(axis=-1) ** 2 - drawn[:, best] ** 2) / spread**2
         apart = max(apart, float(np.quantile(lost, level)))
     within = np.flatnonzero(scaled[best] ** 2 - scaled**2 <= apart)
@@ -143,9 +154,8 @@ def find_step(
         int(known[places[best]]),
         int(known[places[within[0]]]),
         int(known[places[within[-1]]]),
-        float(score[best] / sizes[best]),
-        # What is kept does not average out on either side.
-        max(float(more), 1.0) * math.sqrt((1 - kept) / sizes[best] ** 2 + 2 * kept / usual),
+        size,
+        std_error,
         float(p_value),
     )
 
@@ -156,19 +166,26 @@ def _normed(column: FloatArray, means: FloatArray) -> FloatArray:
     return np.asarray(left / np.sqrt((left**2).sum()))
 
 
-def _noises(count: int, kept: float) -> Iterator[FloatArray]:
+def _noises(count: int, kept: float, draws: int) -> Iterator[FloatArray]:
     """Draws of noise alone, shape (draws, count); where a part of it is kept, for each rate at
     which devices leave, and for half of that part too."""
     if not kept:
-        yield _normal(_DRAWS, count)
+        yield _normal(draws, count)
         return
-    fresh, new = _normal(2, _DRAWS_KEPT, count)
+    fresh = _normal(2, draws, count)[0]
     for stay in _STAYS:
-        held = new.copy()
-        for at in range(1, count):
-            held[:, at] = stay * held[:, at - 1] + math.sqrt(1 - stay**2) * new[:, at]
         for part in (kept, kept / 2):
-            yield math.sqrt(1 - part) * fresh + math.sqrt(part) * held
+            yield math.sqrt(1 - part) * fresh + math.sqrt(part) * _held(stay, draws, count)
+
+
+@lru_cache(maxsize=2 * len(_STAYS))
+def _held(stay: float, draws: int, count: int) -> FloatArray:
+    """What is kept of noise, of variance 1, where so much of it is still there one number later."""
+    new: FloatArray = _normal(2, draws, count)[1]
+    held = new.copy()
+    for at in range(1, count):
+        held[:, at] = stay * held[:, at - 1] + math.sqrt(1 - stay**2) * new[:, at]
+    return held
 
 
 @lru_cache(maxsize=4)

@@ -59,8 +59,6 @@ def _ledger() -> ReleaseLedger:
     """The ledger that DENIABLE_RELEASES names, with the delta at which all releases together are
     accounted for (DENIABLE_RELEASE_DELTA), and the epsilon above which they are refused
     (DENIABLE_RELEASE_BUDGET); None: there is no limit."""
-    from deniable_estimator.releasing.release_ledger import ReleaseLedger
-
     return ReleaseLedger(
         from_environment("DENIABLE_RELEASES", _file, Path("releases.sqlite")),
         from_environment("DENIABLE_RELEASE_DELTA", Real(1e-30, 1e-3), 1e-6),
