@@ -90,19 +90,24 @@ class Input:
         """The largest number that a page or an address takes."""
         return self.high if self.served is None else self.served
 
-    def parse(self, *texts: str) -> Any:
+    def parse(self, *texts: str, blank: bool = False) -> Any:
         """The value of what was given for it: one text, or several of an input of `many`. Texts
-        are in normal form C then, as values are.
+        are in normal form C then, as values are, but for those taken `as_given`. An empty one is a
+        mistake, or was not given where forms send empty fields (`blank`).
 
         Raises:
             InputError: it has none; the message says what to write.
         """
         try:
-            return self._value([unicodedata.normalize("NFC", each) for each in texts])
+            if self.read is not as_given:
+                texts = tuple(unicodedata.normalize("NFC", each) for each in texts)
+            return self._value(texts, blank)
         except ValueError as error:
             raise InputError(self.name, str(error)) from None
 
-    def _value(self, texts: Sequence[str]) -> Any:
+    def _value(self, texts: Sequence[str], blank: bool) -> Any:
+        if not blank and not all(texts):
+            raise ValueError(message("Nothing is written. Write something, or leave it out."))
         if self.many:
             texts = [each for each in texts if each]
         if len(texts) > (self.many or 1):
@@ -115,9 +120,9 @@ class Input:
             return self.read(texts)
         (text,) = texts
         if self.read is bool:
-            if text not in _FLAGS:
+            if text.lower() not in _FLAGS:
                 raise ValueError(message("Choose one of {choices}.", choices="true, false"))
-            return _FLAGS[text]
+            return _FLAGS[text.lower()]
         if not text and not self.needed:
             return self.default
         if self.choices:
@@ -132,7 +137,8 @@ class Input:
 
     def _number(self, text: str) -> float:
         try:
-            value: float = self.read(text if text.isascii() else "")
+            value = float(text if text.isascii() and "_" not in text else "")
+            value = int(value) if self.read is int and value.is_integer() else self.read(text)
         except ValueError:
             value = math.nan
         if not (self.low <= value <= self.highest and math.isfinite(value)):
@@ -164,21 +170,23 @@ def read_form(
     was not sent is filled in with what it begins with."""
     shown = [each for each in inputs if "page" in each.places]
     texts = {each.name: arguments.get(each.name, each.first).strip() for each in shown}
-    asked, mistakes = _parsed(inputs, texts)
+    asked, mistakes = _parsed(inputs, texts, blank=True)
     fields = [Field(each, texts[each.name], mistakes.get(each.name)) for each in shown]
     return fields, None if mistakes else asked
 
 
-def read_inputs(inputs: Sequence[Input], arguments: Mapping[str, str]) -> dict[str, Any]:
+def read_inputs(
+    inputs: Sequence[Input], arguments: Mapping[str, str], *, blank: bool = True
+) -> dict[str, Any]:
     """What an address asks: the value of each of these inputs, which is the default of what it
-    does not give.
+    does not give, or leaves empty (`blank`).
 
     Raises:
         EstimateError: it gives what is not known, or cannot be read; the message names every
             mistake.
     """
     names = [each.name for each in inputs]
-    asked, mistakes = _parsed(inputs, arguments)
+    asked, mistakes = _parsed(inputs, arguments, blank)
     told = list(unknown_names(arguments, names))
     for name, mistake in mistakes.items():
         told.append(message("“{name}”: {mistake}", name=name, mistake=mistake))
@@ -188,7 +196,7 @@ def read_inputs(inputs: Sequence[Input], arguments: Mapping[str, str]) -> dict[s
 
 
 def _parsed(
-    inputs: Sequence[Input], arguments: Mapping[str, str]
+    inputs: Sequence[Input], arguments: Mapping[str, str], blank: bool
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The value of each input, or what is wrong with what was given for it."""
     asked: dict[str, Any] = {}
@@ -198,7 +206,7 @@ def _parsed(
         try:
             if name in arguments:
                 texts = getattr(arguments, "getlist", lambda name: [arguments[name]])(name)
-                asked[name] = each.parse(*texts)
+                asked[name] = each.parse(*texts, blank=blank)
             elif each.needed:
                 raise InputError(name, message("It is missing."))
             else:
@@ -302,7 +310,7 @@ WITHOUT = Input(
     shape="WINDOW",
 )
 SINCE = Input(
-    *("since", str, ""),
+    *("since", as_given, ""),
     "The complete windows after this annotation, or after a day like 2026-11-20, in place of from "
     "and to; what changed is told from as many before it, and a trend begins with these",
     default="",

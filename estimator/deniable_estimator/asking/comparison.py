@@ -220,7 +220,8 @@ def _days_since(day: date, calendar: str, last: date, kept: date) -> Days | None
     oldest = period_number(calendar, kept)
     if _first_day(calendar, oldest) < kept:
         oldest += 1
-    for count in range(period_number(calendar, last + _DAY) - own - 1, 0, -1):
+    most = period_number(calendar, last + _DAY) - own - 1
+    for count in range(min(most, own - oldest), 0, -1):
         # As many days as it takes that both begin on the same weekday; whole weeks need not.
         between = -(count + 1) % 7 if calendar == "day" and count % 7 else 0
         if own - between - count >= oldest:

@@ -137,7 +137,8 @@ class Reader:
         """The windows that were asked for and cannot be read, by metric, the oldest first: also
         where an answer was kept and is not read again."""
         found: dict[str, set[str]] = {}
-        for metric, days in self.asked:
+        # A copy, because work in other threads may ask for more meanwhile.
+        for metric, days in tuple(self.asked):
             for label in filter(days.holds, self.unreadable.of_metric(metric)):
                 found.setdefault(metric, set()).add(label)
         return {metric: sorted(found[metric], key=windows.start) for metric in sorted(found)}

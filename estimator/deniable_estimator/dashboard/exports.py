@@ -113,7 +113,7 @@ def file_of(reading: PageReading, found: Text, name: str, form: str) -> Response
     """The file that this request asks for, which is written elsewhere if it is long. A CSV has its
     texts as they are (`raw`) where a program asks for that."""
     key = "file", request.full_path, found.version, reading.strings
-    chosen = "raw" if form == "csv" and RAW.parse(request.args.get("raw", "")) else form
+    chosen = "raw" if form == "csv" and RAW.parse(request.args.get("raw", ""), blank=True) else form
     return download(reading.source.written(found.lines, key, found.write, chosen), name, form)
 
 

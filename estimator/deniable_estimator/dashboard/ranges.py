@@ -13,7 +13,7 @@ from deniable_estimator.asking.comparison import asked_days, left_out_alike
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.inputs import Asked
+from deniable_estimator.inputs import Asked, day_in
 from deniable_estimator.messages import counted, message
 
 _PRESETS = (7, 28, 91, 364)
@@ -54,7 +54,7 @@ def read_range(
         noted = current_annotations() or () if since else ()
         found = asked_days(asked, usual, kind, noted, now, metric)
     except EstimateError as error:
-        raise EstimateError(str(error), *fields) from None
+        raise EstimateError(str(error), *(error.fields or fields)) from None
     if found.days > _LONGEST:
         told = message("The range is longer than ten years. Choose a shorter one.")
         raise EstimateError(told, *fields)
@@ -165,8 +165,10 @@ def earlier_range(days: Days, kind: windows.Kind, asked: Asked, now: float) -> D
                 last = first + length
     ends = {"from": first or earlier.first, "to": last or earlier.last}
     try:
+        for end in filter(None, (first, last)):
+            day_in(end.isoformat())
         return left_out_alike(read_range(ends, now, kind), days)
-    except EstimateError as error:
+    except (EstimateError, ValueError) as error:
         raise EstimateError(str(error), *named) from None
 
 

@@ -42,7 +42,7 @@ _OF_SHARES = (
 )
 # What is compared with the time before: the newest complete week, or the days of the page.
 _CHANGE = choice("change", ("newest", "range"))
-_LIMIT = Input("limit", str.strip, default=None)
+_LIMIT = Input("limit", lambda text: text.strip() or None, default=None)
 
 
 def period_input(name: str, metric: Metric) -> Input:

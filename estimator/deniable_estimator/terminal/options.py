@@ -78,7 +78,7 @@ def _option(each: Input) -> Callable[[Function], Function]:
     if each.needed:
         more["required"] = True
     elif not each.many:
-        more |= {"default": each.default, "show_default": each.default not in (None, "")}
+        more |= {"default": each.default or None, "show_default": bool(each.default)}
     if each.choices:
         more["type"] = click.Choice(list(each.choices))
     elif each.read is int:
@@ -92,7 +92,9 @@ def _option(each: Input) -> Callable[[Function], Function]:
 
 def _parsed(each: Input, _: click.Context, option: click.Parameter, given: Any) -> Any:
     try:
-        return given if given is None else each.parse(*(given if each.many else [given]))
+        if given is None:
+            return each.default
+        return each.parse(*(given if each.many else [given]))
     except InputError as error:
         raise click.BadParameter(str(error), param=option) from None
 

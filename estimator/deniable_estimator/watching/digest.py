@@ -123,7 +123,12 @@ def weekly_digest(
     def judged(selection: Selection, days: Days) -> tuple[Comparison | NoChange, History]:
         name, earlier = selection.metric.name, before(days, selection.metric.window)
         both = Query(name, Days(earlier.first, days.last))
-        seen = history_in(reader, registry, both, ALARM_LEVEL / family, None, now)
+        whole = None
+        if selection.query.candidates is not None:
+            # Of listed strings the sum of a week says what single windows cannot.
+            answer = _answer(selection, days)
+            whole = answer.verdict.figures if answer else ()
+        seen = history_in(reader, registry, both, ALARM_LEVEL / family, whole, now)
         return judge_week(partial(_answer, selection), days, earlier, seen, family), seen
 
     for metric in metrics:

@@ -40,6 +40,20 @@ def test_what_is_left_out_ends_with_the_last_complete_window():
     assert read_range({"from": "2026-11-21"}, NOW).days == 1
 
 
+def test_forms_send_empty_fields_and_nothing_else_does():
+    """What is empty in an address of the API, or on a command line, was meant to be something."""
+    assert read_inputs(DAYS, {"from": "", "since": "", "without": ""})["since"] == ""
+    for name in ("from", "since", "without"):
+        with pytest.raises(EstimateError, match=f"“{name}”: Nothing is written"):
+            read_inputs(DAYS, {name: ""}, blank=False)
+
+
+def test_an_annotation_is_asked_for_by_its_own_text():
+    """With whatever space, accents or signs it has."""
+    for text in ("Version\u00a05\u202f: lance\u0301e", "\U0001f468\u200d\U0001f4bb out"):
+        assert read_inputs(DAYS, {"since": text})["since"] == text
+
+
 def test_windows_are_left_out_by_name():
     """They are kept in order, once each, and survive the address; what is no window of that kind
     is refused."""

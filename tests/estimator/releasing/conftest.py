@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 
 import numpy as np
@@ -52,7 +53,7 @@ def run(registry_file, store_url, tmp_path, filled):
     """Call the command with this store, registry and ledger."""
 
     def call(text, **environment):
-        words = text.split()
+        words = shlex.split(text)
         if words[0] not in ("list", "verify"):
             words += ["--registry", str(registry_file), "--store", store_url]
         given = {"DENIABLE_RELEASES": str(tmp_path / "releases.sqlite"), **environment}

@@ -161,6 +161,8 @@ REFUSED = {
     "browser --form leader": "say with which --epsilon",
     "speed --form leader --epsilon 1": "only values that are counted have a leader",
     "browser --where platform=web": "not counted by a segment",
+    "browser --where ''": "--where",
+    "browser --from '' --to 2026-01-20": "--from",
     "word --epsilon 1": "name those to look for with --candidates",
     "browser --sign /nowhere.pem": "nowhere.pem",
     "browser --out /nowhere/at/all.json": "no folder",

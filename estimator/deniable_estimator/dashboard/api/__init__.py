@@ -30,7 +30,7 @@ def _add(endpoint: Endpoint) -> None:
     def respond(**named: str) -> Response:
         require_role(endpoint.role)
         require(endpoint.scope)
-        asked = read_inputs(endpoint.takes, request.args)
+        asked = read_inputs(endpoint.takes, request.args, blank=False)
         form = form_of(asked["format"], asked["raw"], *endpoint.forms)
         if "name" not in named:
             return endpoint.respond(asked, form, **named)

@@ -53,7 +53,7 @@ _KEPT = ("HTTP_HOST", "HTTP_ACCEPT", "HTTP_ACCEPT_LANGUAGE", "HTTP_ACCEPT_ENCODI
 _OF_RELEASES = ("released.release_page", "released.newest_page", "embedding.embedded")
 """What shows released numbers alone where links show no others."""
 
-_SEVERAL = frozenset({"value", "where", "over"})
+_SEVERAL = frozenset({"value", "where", "over", "without", "by"})
 """Parameters that may be given several times."""
 
 
