@@ -63,7 +63,14 @@ def place(draft: str | Path, target: str | Path) -> None:
     except OSError:  # the file system has no hard links, as exFAT and some network folders
         with open(target, "xb"):
             pass
-        os.replace(draft, target)
+        try:
+            os.replace(draft, target)
+        except OSError:
+            # What is empty is only the name that was taken above.
+            with suppress(OSError):
+                if not os.path.getsize(target):
+                    os.unlink(target)
+            raise
 
 
 def _let_read(file: BinaryIO, target: Path, mode: int | None) -> None:

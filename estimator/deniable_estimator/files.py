@@ -200,9 +200,10 @@ class LastGood(Generic[_T]):
         return self._look()[2]
 
     @property
-    def exists(self) -> bool:
-        """Whether there is a file."""
-        return self._look()[0] is not None
+    def current(self) -> _T | None:
+        """What the file says as it is now; None if there is none, or it has mistakes."""
+        status, value, mistakes = self._look()
+        return None if status is None or mistakes else value
 
     def tell(self, error: CheckedFileError | None) -> None:
         """Log what is wrong with the file; None: it is gone."""

@@ -17,6 +17,7 @@ from tests.ports import until
 import deniable
 from deniable import Client, MetricError, Registry, StateError, TransportError
 from deniable.device import client as client_module
+from deniable.device import worker
 from deniable.device.ledger import Ledger
 from deniable.device.state import FILE_NAME, State
 from deniable.testing import MemoryClient
@@ -524,6 +525,30 @@ def test_two_clients_of_one_state_survive_a_fork(make_client, tmp_path):
     clients[0].record("dark_mode", True)
     in_child(clients[1].flush)
     assert [each.flush() for each in clients] == [True, True]
+
+
+def test_a_fork_waits_for_the_writers_of_all_clients_first(make_client, tmp_path, monkeypatch):
+    """One that writes is not kept from the state that it shares with another client."""
+    state = State(tmp_path / "state")
+    clients = [make_client(state_dir=state) for _ in range(2)]
+    writing, written = threading.Event(), threading.Event()
+
+    def write():
+        with clients[1]._writing.held(0.0):
+            writing.set()
+            time.sleep(0.1)
+            with state.transaction():
+                written.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert writing.wait(30)
+    with monkeypatch.context() as patched:
+        patched.setattr(worker, "_living", clients)
+        worker._before_fork()
+        worker._after_fork(child=False)
+    thread.join()
+    assert written.is_set()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -56,6 +56,7 @@ def test_every_mistake_is_reported_at_its_line(path):
         ("schema = 1\napp = 'example'\n[metrics.a\n", 3, "is not TOML"),
         ("schema = 1\napp = 'example'\n", None, "holds no metric"),
         ("schema = 1\napp = 'example'\nmetrics = 3\n", 3, "holds no metric"),
+        ("schema = 1\napp = 'example'\nmetrics = 1.5\n[segments.a]\n", 3, "holds no metric"),
         ("schema = 1\napp = 'example'\n[metrics]\na = 3\n", 4, "must be a table"),
         ("schema = 1\napp = 'example'\nsegments = 3\n", 3, "write [segments.NAME]"),
         ("schema = 1\n", None, "must name the app"),

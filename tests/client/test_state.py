@@ -14,7 +14,14 @@ from unittest.mock import Mock
 import pytest
 
 from deniable import Registry, StateError
-from deniable.device.state import FILE_NAME, State, _create_file, distrust, states_root
+from deniable.device.state import (
+    FILE_NAME,
+    PLACED_WITHIN,
+    State,
+    _create_file,
+    distrust,
+    states_root,
+)
 
 
 @pytest.fixture
@@ -153,6 +160,11 @@ def test_a_busy_file_is_no_reason_to_stop(tmp_path):
     two.close()
 
 
+def _empty(path):
+    path.write_bytes(b"")
+    os.utime(path, (0, time.time() - PLACED_WITHIN - 1))
+
+
 def _truncate(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
@@ -185,7 +197,7 @@ def _foreign(path):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda path: path.write_bytes(b""),
+        _empty,
         lambda path: path.write_bytes(b"x" * 8192),
         _truncate,
         _scramble,
@@ -211,6 +223,29 @@ def test_a_damaged_file_fails_closed(tmp_path, damage):
     assert state.failure
     state.close()
     assert path.read_bytes() == before
+
+
+def test_a_file_that_is_still_empty_may_be_being_placed(tmp_path):
+    """Where there are no hard links, a new file is empty for a moment: it is used a little later.
+    One that stays empty is damaged."""
+    whole = State(tmp_path / "whole")
+    with whole.transaction():
+        pass
+    whole.close()
+    path, state = tmp_path / FILE_NAME, State(tmp_path)
+    path.touch()
+    with pytest.raises(BlockingIOError, match="try again"), state.transaction():
+        pass
+    assert state.failure is None
+    (tmp_path / "whole" / FILE_NAME).replace(path)
+    with state.transaction():
+        pass
+    state.close()
+    _empty(path)
+    state = State(tmp_path)
+    with pytest.raises(StateError, match="it is empty") as caught, state.transaction():
+        pass
+    assert caught.value.damaged
 
 
 def test_processes_that_begin_at_once_share_one_file(tmp_path):

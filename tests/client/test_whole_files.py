@@ -95,3 +95,8 @@ def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [
         ("metrics.toml", b"first")
     ]
+    monkeypatch.setattr(os, "replace", Mock(side_effect=OSError(errno.EIO, "no disk")))
+    path.unlink()
+    with pytest.raises(OSError, match="no disk"), written(path, replacing=False) as file:
+        file.write(b"third")
+    assert list(tmp_path.iterdir()) == []

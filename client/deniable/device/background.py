@@ -129,9 +129,13 @@ class Background:
             worker.stop(deadline)
         self._state.close()
 
+    def pause_writing(self) -> None:
+        """Called by `deniable.device.worker` before a fork, for all clients before any state is
+        taken: the writer of one waits for a state that it shares with another."""
+        self._writing.lock.acquire()
+
     def before_fork(self) -> None:
         """Called by `deniable.device.worker` before a fork: use no state until `after_fork`."""
-        self._writing.lock.acquire()
         self._state.before_fork()
 
     def after_fork(self, *, child: bool) -> None:

@@ -27,6 +27,9 @@ FILE_NAME = "state.sqlite3"
 MEMORY = ":memory:"
 """As a state directory: keep the state in memory, for devices that live for one process."""
 
+PLACED_WITHIN = 60.0
+"""Seconds within which another process has placed a new file, where there are no hard links."""
+
 PATIENCE = 2.0
 """Seconds that a transaction waits for another process or thread that uses the state's file."""
 
@@ -182,6 +185,8 @@ class State:
             os.stat(self.path)
         except (FileNotFoundError, NotADirectoryError):
             _create_file(self.path, self.app)
+        with suppress(FileNotFoundError):
+            _refuse_empty(self.path)
         # A file that has vanished meanwhile is not made anew, which would be an empty one.
         self._connection = _open(f"{_address(self.path)}?mode=rw")
         for setting in _SETTINGS:
@@ -332,12 +337,26 @@ def may_be_there(path: str) -> bool:
     return True
 
 
+def _refuse_empty(path: str) -> None:
+    """Use no file that another process may just be placing; one that stays empty is damaged."""
+    found = os.stat(path)
+    if found.st_size:
+        return
+    if abs(time.time() - found.st_mtime) < PLACED_WITHIN:
+        raise BlockingIOError(
+            "the state file is empty, as if another process were making it: try again in a minute"
+        )
+    raise StateError(
+        "the state file is damaged (it is empty): remove it to start again", damaged=True
+    )
+
+
 def _create_file(path: str, app: str | None) -> None:
     """Create a complete file under another name, and then give it the final name.
 
-    So a crash never leaves a partial file, an empty file is always damage, and if two
-    processes start at once, one of them wins. Where there are no hard links, a crash within the two
-    steps of `place` leaves an empty file: also then no second ledger is begun.
+    So a crash never leaves a partial file, and if two processes start at once, one of them wins.
+    Where there are no hard links, a crash within the two steps of `place` leaves an empty file:
+    also then no second ledger is begun.
     """
     folder = os.path.dirname(path)
     os.makedirs(folder, exist_ok=True, mode=0o700)

@@ -152,12 +152,12 @@ _living: WeakSet[Any] = WeakSet()
 _living_lock = threading.RLock()
 """Reentrant: a signal handler may close a client while another one starts."""
 _held: list[Any] = []
-"""Those whose `before_fork` was called for a fork in progress."""
+"""Those that were paused for a fork in progress."""
 
 
 def follow(living: Any) -> None:
-    """Notify a client of forks, by `before_fork` and `after_fork`, and of the end of the process,
-    by `close`."""
+    """Notify a client of forks, by `pause_writing`, `before_fork` and `after_fork`, and of the end
+    of the process, by `close`."""
     with _living_lock:
         _living.add(living)
     _close_with_multiprocessing()
@@ -172,6 +172,8 @@ def leave(living: Any) -> None:
 def _before_fork() -> None:
     _living_lock.acquire()
     _held.extend(_living)
+    for living in _held:
+        living.pause_writing()
     for living in _held:
         living.before_fork()
 

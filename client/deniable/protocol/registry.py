@@ -320,12 +320,12 @@ class _Reading:
         return MetricReading(name, table, context, report, mechanism).read()
 
     def _read_segment(self, name: str, table: Any) -> Segment | None:
-        report = self._at("segments", name)
+        report, metrics = self._at("segments", name), self._document.get("metrics")
         if not keys.NAME.fullmatch(name):
             report(None, f"a segment's name is {_NAME_FORM}")
         elif not self._compiled and keys.reserved(name):
             report(None, "is a key of the registry itself: give the segment another name")
-        elif name in (self._document.get("metrics") or ()):
+        elif isinstance(metrics, dict) and name in metrics:
             report(
                 None,
                 "is also the name of a metric. A segment is told in clear and a metric is not: "

@@ -154,7 +154,7 @@ def keep_list(metric: Metric, listed: bytes) -> None:
     """
     session.permanent = True
     session.setdefault(_KEY, secrets.token_hex(16))
-    _uploads().keep(_own_key(), metric.name, listed)
+    _uploads().keep(session[_KEY], _own(metric), listed)
 
 
 def kept_list(metric: Metric) -> Sequence[str] | None:
@@ -163,7 +163,7 @@ def kept_list(metric: Metric) -> Sequence[str] | None:
         return None
     known: dict[str, Sequence[str] | None] = g.setdefault("kept_lists", {})
     if metric.name not in known:
-        sent = _uploads().find(_own_key(), metric.name)
+        sent = _uploads().find(session[_KEY], _own(metric))
         known[metric.name] = (
             None if sent is None else sent_list(current_source(), sent, message("Your list"))
         )
@@ -173,14 +173,14 @@ def kept_list(metric: Metric) -> Sequence[str] | None:
 def forget_list(metric: Metric) -> None:
     """Forget what the session of this request has sent for a metric."""
     if _KEY in session:
-        _uploads().forget(_own_key(), metric.name)
+        _uploads().forget(session[_KEY], _own(metric))
 
 
-def _own_key() -> str:
-    """The key of the lists of whoever asks. People whom a proxy names have one each in a browser:
-    what another person has sent from it is not theirs."""
-    key, person = session[_KEY], caller()
-    return f"{key} {person.name}" if person and person.by_proxy else f"{key}"
+def _own(metric: Metric) -> str:
+    """What the metric's list of whoever asks is kept as. People whom a proxy names have one each in
+    a browser: what another person has sent from it is not theirs."""
+    person = caller()
+    return f"{person.name} {metric.name}" if person and person.by_proxy else metric.name
 
 
 def _upkeep() -> None:
@@ -188,7 +188,7 @@ def _upkeep() -> None:
     uploads = _uploads()
     uploads.sweep()
     if request.endpoint == "access.sign_out" and _KEY in session:
-        uploads.forget(_own_key())
+        uploads.forget(session[_KEY])
 
 
 def _uploads() -> Uploads:

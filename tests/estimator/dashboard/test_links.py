@@ -15,6 +15,7 @@ from deniable_estimator.dashboard.sharing.links import (
 )
 
 TODAY = date(2026, 11, 21)
+MAKERS = {"Ana": "here", "Eve": "away", "Bob": "left"}
 
 
 @pytest.fixture
@@ -105,9 +106,19 @@ def test_a_forked_process_has_a_connection_of_its_own(links):
 
 
 def test_links_end_with_their_maker(path):
-    """Those of whoever is gone neither open nor are listed."""
-    links = SharedLinks(str(path), lambda link: link.maker == "Eve")
-    kept, ended = made(links, "Ana"), made(links, "Eve")
-    assert links.listed() == [kept]
-    assert links.find(kept.secret, TODAY) == kept
-    assert links.find(ended.secret, TODAY) is None
+    """Those of whoever is away neither open nor are listed; those of whoever has left are deleted
+    when they are found so, by their secret or in a list."""
+    everybody = SharedLinks(str(path))
+    kept, closed = made(everybody, "Ana"), made(everybody, "Eve")
+    for way in (
+        lambda links, left: links.find(left.secret, TODAY),
+        lambda links, _: links.listed("Bob"),
+    ):
+        left = made(everybody, "Bob")
+        links = SharedLinks(str(path), lambda link: MAKERS[link.maker])
+        assert not way(links, left)
+        assert links.listed() == [kept]
+        assert links.find(kept.secret, TODAY) == kept
+        assert links.find(closed.secret, TODAY) is None
+        assert everybody.listed() == [closed, kept]
+        assert everybody.find(left.secret, TODAY) is None

@@ -269,15 +269,16 @@ def test_mistakes_leave_the_last_good_file_in_force(people_app, path, caplog):
     assert ana.get("/").status_code == 200
 
 
-def test_a_bad_file_keeps_the_dashboard_from_starting(store, registry, tmp_path):
-    """Its mistakes are named; without a file there is nobody, until `deniable dashboard people add`
-    makes one."""
+def test_a_bad_file_keeps_the_dashboard_from_starting(store, registry, tmp_path, caplog):
+    """Its mistakes are named, and no people of before; without a file there is nobody, until
+    `deniable dashboard people add` makes one."""
     path = tmp_path / "people.toml"
     app = dashboard_of(store, registry, data=str(tmp_path))
     assert browser_of(app).get("/").status_code in (200, 202)
     path.write_text("schema = 1\n[people.a]\nrole = 'king'\n")
     with pytest.raises(CheckedFileError, match=r"people.toml:3: error: people.a.role"):
         dashboard_of(store, registry, data=str(tmp_path))
+    assert "people-refused" not in [getattr(each, "event", "") for each in caplog.records]
     path.unlink()
     listed(path, ana="analyst")
     assert app.test_client().post("/login", data={"token": "token of ana"}).status_code == 303
@@ -286,7 +287,7 @@ def test_a_bad_file_keeps_the_dashboard_from_starting(store, registry, tmp_path)
 def test_links_end_with_the_person(people_app, path):
     """The links of whoever is removed end at once, and somebody who comes back under the name does
     not own them, also if the dashboard has not looked in between; a new token or role makes no new
-    person; a file that was away for a moment has removed nobody."""
+    person; while the file is away they are closed, and what is deleted stays so."""
     links = people_app.extensions["deniable_links"]
     visitor = people_app.test_client()
     makers = {}
@@ -308,12 +309,21 @@ def test_links_end_with_the_person(people_app, path):
     eve, zoe = made("Eve"), made("Zoe")
     text = path.read_text()
     path.unlink()
-    assert visitor.get(eve).status_code == 200
+    assert visitor.get(eve).status_code == 404
+    assert links.listed() == []
     path.write_text(text)
     add("Eve", "--replace")
     assert visitor.get(eve).status_code == 200
+    text = path.read_text()
+    path.write_text("schema = 1\n[people.Eve]\nrole = 'king'\n")
+    assert visitor.get(eve).status_code == 200
+    path.write_text(text)
     remove("Eve")
     assert visitor.get(eve).status_code == 404
+    without = path.read_text()
+    path.write_text(text)
+    assert visitor.get(eve).status_code == 404
+    path.write_text(without)
     add("Eve")
     assert visitor.get(eve).status_code == 404
     again = made("Eve")

@@ -165,6 +165,17 @@ def test_tokens_work_behind_a_proxy(new_app):
     assert client.get("/", headers={"Authorization": "Basic Qm9iOnB3"}).status_code == 401
 
 
+def test_a_name_ends_the_session_of_before(new_app):
+    """Whom a proxy has named in a browser is not, without the name, who signed in there before."""
+    app = new_app()
+    client = proxied(app)
+    client.post("/login", data={"token": TOKEN})
+    assert client.get("/plan").status_code == 200
+    named = {"X-Forwarded-User": "Bob", "X-Role": "reader"}
+    assert client.get("/", headers=named).status_code == 200
+    assert client.get("/plan").status_code == 303
+
+
 PROXY = {
     "DENIABLE_DASHBOARD_TOKEN": TOKEN,
     "DENIABLE_DASHBOARD_USER_HEADER": "X-Forwarded-User",

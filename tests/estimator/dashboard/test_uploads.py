@@ -207,6 +207,8 @@ def test_another_person_in_one_browser_does_not_see_it(empty_store, registry):
         if sends:
             send(browser, b"a.example\n")
         assert ("your list of 1 string" in browser.get("/metric/site").text) is sees
+    browser.post("/logout")
+    assert kept(app.extensions["deniable_uploads"]) == []
 
 
 def test_another_reader_does_not_see_it(client):

@@ -229,7 +229,10 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
     except (sqlite3.Error, OSError) as error:
         yield CheckResult(
             "state", "not_readable", "error", f"{directory / FILE_NAME} cannot be used: {error}",
-            "run this command as the user that runs the app, and see that the disk is not full",
+            "run this command again in a minute"
+            if isinstance(error, BlockingIOError)
+            else "run this command as the user that runs the app, and see that the disk is not "
+            "full",
         )  # fmt: skip
     finally:
         state.close()

@@ -144,8 +144,6 @@ class Door:
         self.link_left = settings.dashboard_login_link
         """Whether a login link can still open it."""
         self.people = PeopleFile(settings.kept(PEOPLE))
-        if self.people.mistakes:
-            raise self.people.mistakes
         self.sessions = Sessions(settings.kept(SESSIONS), clock)
         self.guesses = Guesses(settings.trusted_proxies)
         self.proxy = ProxyHeaders(settings)
@@ -252,6 +250,10 @@ def _by_proxy() -> Person | None:
     if person and request.method not in SAFE and not sent_here():
         # The proxy's own cookie may come along with the form of any site, so silence is not enough.
         raise Forbidden(_FOREIGN)
+    if person:
+        # A session of before would let in whoever comes without the header next.
+        cookie.pop(SESSION, None)
+        cookie.pop(_PERSON, None)
     return person
 
 

@@ -205,12 +205,21 @@ class PeopleFile(LastGood[Mapping[str, Person]]):
     """The people of a file, by name, read anew when it changes. "" is no file, and holds nobody.
 
     A file that is not there holds nobody: to delete it is to let nobody in.
+
+    Raises:
+        CheckedFileError: it has mistakes from the beginning.
     """
 
     def __init__(self, path: str) -> None:
         super().__init__(Path(path) if path else None, load_people, {})
+        self._in_force = False
+        if self.mistakes:
+            raise self.mistakes
+        self._in_force = True
 
     def tell(self, error: CheckedFileError | None) -> None:
+        if not self._in_force:
+            return
         if error is None:
             tell("warning", "people-gone", "the file of people is gone: nobody in it is let in")
         else:

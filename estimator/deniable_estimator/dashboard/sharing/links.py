@@ -2,7 +2,8 @@
 
 It holds a digest of each link's secret, so whoever reads the file cannot open a link. A link that
 is revoked is deleted: every process asks the file with each request, so it ends at once. A link
-also ends with its maker's entry in the file of people, whether or not a dashboard ran meanwhile.
+also ends with its maker's entry in the file of people, whether or not a dashboard ran meanwhile:
+whoever looks it up next deletes it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from deniable import DeniableError
 from deniable_estimator.files import SmallDatabase
@@ -32,6 +33,10 @@ _TABLE = (
     "path TEXT NOT NULL, query TEXT NOT NULL, maker TEXT NOT NULL, entry TEXT, "
     "note TEXT NOT NULL, made TEXT NOT NULL, until TEXT NOT NULL, unfinished INTEGER NOT NULL)"
 )
+
+
+Maker: TypeAlias = Literal["here", "away", "left"]
+"""Whether the maker of a link may still share: "away" closes it for now, "left" for good."""
 
 
 class LinksError(DeniableError):
@@ -76,11 +81,11 @@ _LISTED = ", ".join(_COLUMNS)
 
 
 class SharedLinks:
-    """The links in a file, or for "" in the memory of this process. Those whose maker is `gone`
-    open no more, and are not listed."""
+    """The links in a file, or for "" in the memory of this process. Only those whose maker is here
+    open and are listed; those whose maker has left are deleted."""
 
-    def __init__(self, path: str, gone: Callable[[SharedLink], bool] = lambda link: False) -> None:
-        self._gone = gone
+    def __init__(self, path: str, maker: Callable[[SharedLink], Maker] = lambda link: "here"):
+        self._maker = maker
         self.lasting = bool(path)
         """Whether they outlive the dashboard's process."""
         # What is deleted is overwritten: a note or a view that was revoked is gone.
@@ -137,7 +142,11 @@ class SharedLinks:
         return mine[0]
 
     def _open(self, rows: list[tuple[Any, ...]]) -> list[SharedLink]:
-        return [link for link in map(_link, rows) if not self._gone(link)]
+        found = [(link, self._maker(link)) for link in map(_link, rows)]
+        for link, maker in found:
+            if maker == "left":
+                self._run("DELETE FROM links WHERE id = ?", link.id)
+        return [link for link, maker in found if maker == "here"]
 
 
 def _link(row: tuple[Any, ...]) -> SharedLink:

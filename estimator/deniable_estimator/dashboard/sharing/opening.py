@@ -31,7 +31,7 @@ from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
 from deniable_estimator.dashboard.pictures import let_in_frames
 from deniable_estimator.dashboard.release_pages import named_release
 from deniable_estimator.dashboard.segments_page import requested_segments
-from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
+from deniable_estimator.dashboard.sharing.links import Maker, SharedLink, SharedLinks
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.view import read_view
 from deniable_estimator.errors import EstimateError
@@ -219,7 +219,7 @@ def open_links(app: Flask, path: str) -> None:
     """Open the links in a file at this application: turn the request of a link into that of its
     view, before anything else looks at it."""
     answer = app.wsgi_app
-    links = SharedLinks(path, partial(has_left, app.extensions["deniable_door"].people))
+    links = SharedLinks(path, partial(maker_of, app.extensions["deniable_door"].people))
 
     def opened(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         if environ.get("PATH_INFO", "").startswith(_PREFIX):
@@ -237,13 +237,16 @@ def open_links(app: Flask, path: str) -> None:
     app.wsgi_app = opened  # type: ignore[method-assign, assignment]
 
 
-def has_left(people: PeopleFile, link: SharedLink) -> bool:
-    """Whether the maker of a link was in the file of people and is not any more, or is listed anew.
-    A file that is not there may be away for a moment."""
-    if link.entry is None or not people.exists:
-        return False
-    maker = people.value.get(link.maker)
-    return maker is None or maker.entry != link.entry
+def maker_of(people: PeopleFile, link: SharedLink) -> Maker:
+    """Whether the maker of a link is still in the file of people, if ever, with the same entry.
+    While the file is not there, or has mistakes, nobody has left it for good."""
+    if link.entry is None:
+        return "here"
+    current = people.current
+    maker = (people.value if current is None else current).get(link.maker)
+    if maker is not None and maker.entry == link.entry:
+        return "here"
+    return "away" if current is None else "left"
 
 
 def _address(endpoint: str, **values: Any) -> str:
