@@ -78,7 +78,8 @@ def _option(each: Input) -> Callable[[Function], Function]:
     if each.needed:
         more["required"] = True
     elif not each.many:
-        more |= {"default": each.default or None, "show_default": bool(each.default)}
+        default = None if each.default == "" else each.default
+        more |= {"default": default, "show_default": default is not None}
     if each.choices:
         more["type"] = click.Choice(list(each.choices))
     elif each.read is int:
