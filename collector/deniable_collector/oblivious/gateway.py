@@ -14,12 +14,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from deniable.protocol.errors import WireError
-from deniable.protocol.oblivious.binary_http import (
-    InnerRequest,
-    InnerResponse,
-    padded,
-    padded_size,
-)
+from deniable.protocol.oblivious.binary_http import InnerRequest, InnerResponse, padded, padded_size
 from deniable.protocol.oblivious.capsules import (
     KEY_PROBLEM,
     REQUEST_TYPE,

@@ -49,12 +49,7 @@ from numpy.typing import NDArray
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.base import (
-    Analysis,
-    Counts,
-    Items,
-    sample_each_row,
-)
+from deniable_estimator.analyses.base import Analysis, Counts, Items, sample_each_row
 from deniable_estimator.analyses.own_columns import MemoizedSubsetSelectionAnalysis
 from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray, fieller_ends

@@ -36,12 +36,7 @@ from deniable import Registry, Scheme
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_estimator.analyses import analysis_of, asked_values, oracle_analysis
-from deniable_estimator.analyses.anomalies import (
-    ALARM_LEVEL,
-    LEAST_REPORTS,
-    Figure,
-    Verdict,
-)
+from deniable_estimator.analyses.anomalies import ALARM_LEVEL, LEAST_REPORTS, Figure, Verdict
 from deniable_estimator.asking.fetch import Question, Selection, select
 from deniable_estimator.asking.query import Query, find_metric
 from deniable_estimator.asking.reader import Reader

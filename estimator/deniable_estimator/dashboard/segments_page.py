@@ -27,11 +27,7 @@ from deniable_estimator.dashboard.pages import answer_page, keep_form, requested
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import before
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.timeline import (
-    Timeline,
-    grouping,
-    timeline_of_segments,
-)
+from deniable_estimator.dashboard.timeline import Timeline, grouping, timeline_of_segments
 from deniable_estimator.dashboard.view import period_input
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.errors import EstimateError

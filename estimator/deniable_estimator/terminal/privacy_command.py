@@ -21,13 +21,7 @@ from deniable_estimator.document.document import Column, Document, Frame, Note, 
 from deniable_estimator.privacy import words
 from deniable_estimator.privacy.computing import all_together, guarantee_in
 from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee, Together, not_covered
-from deniable_estimator.privacy.outsider import (
-    DELTA,
-    LEAST_REPORTS,
-    SPANS,
-    Outsider,
-    outsider_of,
-)
+from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, SPANS, Outsider, outsider_of
 from deniable_estimator.privacy.report import report
 from deniable_estimator.terminal.options import Real, as_json, say
 

@@ -33,12 +33,7 @@ from deniable_estimator.judging.newest_window import (
     newest_settled,
 )
 from deniable_estimator.messages import message, translated
-from deniable_estimator.watching.channels import (
-    MOST_MESSAGES,
-    ChannelError,
-    NoticeChannel,
-    send,
-)
+from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, NoticeChannel, send
 from deniable_estimator.watching.digest import as_text, digest_title, weekly_digest
 from deniable_estimator.watching.rules_file import WatchRules
 from deniable_estimator.watching.seen import QUIET_DAYS, ToldFinding, WatchState

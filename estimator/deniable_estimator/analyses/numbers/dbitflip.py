@@ -57,12 +57,7 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import anomalies
 from deniable_estimator.analyses.base import Counts, Items
 from deniable_estimator.analyses.numbers import Attack, HistogramAnalysis, worst
-from deniable_estimator.analyses.numbers.cell_sums import (
-    LEAST_ROW,
-    CellSums,
-    SchemeSums,
-    quadratic,
-)
+from deniable_estimator.analyses.numbers.cell_sums import LEAST_ROW, CellSums, SchemeSums, quadratic
 from deniable_estimator.analyses.own_columns import alternating_bits
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import normal_tails

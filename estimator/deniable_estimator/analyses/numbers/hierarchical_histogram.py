@@ -50,19 +50,8 @@ from deniable_estimator.analyses.numbers import (
     row_pulls,
     worst,
 )
-from deniable_estimator.analyses.numbers.cell_sums import (
-    LEAST_ROW,
-    CellSums,
-    SchemeSums,
-    quadratic,
-)
-from deniable_estimator.analyses.numbers.scores import (
-    ARITY,
-    MEAN_SHARE,
-    Scores,
-    ownership,
-    scores,
-)
+from deniable_estimator.analyses.numbers.cell_sums import LEAST_ROW, CellSums, SchemeSums, quadratic
+from deniable_estimator.analyses.numbers.scores import ARITY, MEAN_SHARE, Scores, ownership, scores
 from deniable_estimator.analyses.numbers.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.analyses.own_columns import SubsetSelectionAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis

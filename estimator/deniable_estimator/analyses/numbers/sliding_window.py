@@ -53,12 +53,7 @@ from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import CROWDED, Found
 from deniable_estimator.analyses.base import Counts, Items
-from deniable_estimator.analyses.numbers import (
-    Attack,
-    MeanEstimate,
-    NumberAnalysis,
-    most_spread,
-)
+from deniable_estimator.analyses.numbers import Attack, MeanEstimate, NumberAnalysis, most_spread
 from deniable_estimator.analyses.numbers.cell_sums import CAUTION
 from deniable_estimator.statistics.expected import mean_variance
 from deniable_estimator.statistics.intervals import FloatArray

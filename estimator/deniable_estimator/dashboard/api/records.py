@@ -23,16 +23,8 @@ from deniable_estimator.dashboard.api.representations import Form, respond, resp
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import refusal
 from deniable_estimator.dashboard.ranges import read_range
-from deniable_estimator.dashboard.release_pages import (
-    listed,
-    release_account,
-    release_named,
-)
-from deniable_estimator.dashboard.source import (
-    current_source,
-    declared_metric,
-    settings_in_force,
-)
+from deniable_estimator.dashboard.release_pages import listed, release_account, release_named
+from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.inputs import Asked
 from deniable_estimator.releasing.release_ledger import ListedRelease
 

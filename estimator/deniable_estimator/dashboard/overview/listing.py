@@ -28,11 +28,7 @@ from deniable_estimator.dashboard.overview.filters import (
     read_filters,
     words_of,
 )
-from deniable_estimator.dashboard.overview.summary import (
-    ORDER,
-    MetricSummary,
-    reasons_of,
-)
+from deniable_estimator.dashboard.overview.summary import ORDER, MetricSummary, reasons_of
 from deniable_estimator.dashboard.overview.week import WeekChange
 from deniable_estimator.dashboard.ranges import is_ranged, read_range
 from deniable_estimator.errors import EstimateError

@@ -22,12 +22,7 @@ from deniable_estimator.dashboard.sharing.links import (
     SharedLink,
     SharedLinks,
 )
-from deniable_estimator.dashboard.sharing.opening import (
-    VIEWS,
-    SharedView,
-    ViewError,
-    read_address,
-)
+from deniable_estimator.dashboard.sharing.opening import VIEWS, SharedView, ViewError, read_address
 from deniable_estimator.dashboard.source import current_source, settings_in_force, settled_day
 from deniable_estimator.messages import message
 

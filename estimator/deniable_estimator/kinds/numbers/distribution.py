@@ -18,10 +18,7 @@ import numpy as np
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.types.number import Number
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers import (
-    Attack,
-    HistogramAnalysis,
-)
+from deniable_estimator.analyses.numbers import Attack, HistogramAnalysis
 from deniable_estimator.analyses.numbers.cell_sums import combine_sums, sum_weights
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,

@@ -13,12 +13,7 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers import (
-    EVEN_SPREAD,
-    Attack,
-    MeanEstimate,
-    NumberAnalysis,
-)
+from deniable_estimator.analyses.numbers import EVEN_SPREAD, Attack, MeanEstimate, NumberAnalysis
 from deniable_estimator.document.units import NumberUnit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer, Series

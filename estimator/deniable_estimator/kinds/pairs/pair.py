@@ -19,13 +19,7 @@ from deniable_estimator.analyses.pairs import Conditionals, Covariance, conditio
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
 from deniable_estimator.document.csv_files import Table, plain, records
 from deniable_estimator.document.units import CONDITIONALS, Unit
-from deniable_estimator.kinds.base import (
-    Answer,
-    ChangeTest,
-    Comparison,
-    Series,
-    number_change,
-)
+from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison, Series, number_change
 from deniable_estimator.kinds.shares.making import infer
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import message

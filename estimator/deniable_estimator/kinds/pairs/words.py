@@ -9,14 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable_estimator.document.document import (
-    Column,
-    Estimate,
-    Frame,
-    Picture,
-    Tone,
-    WordedValue,
-)
+from deniable_estimator.document.document import Column, Estimate, Frame, Picture, Tone, WordedValue
 from deniable_estimator.document.plot.marks import CellRow, HeatCell, HeatMap
 from deniable_estimator.document.units import CONDITIONALS, cell_words, half_width, value_words
 from deniable_estimator.kinds import formats

@@ -17,11 +17,7 @@ from numpy.typing import NDArray
 
 from deniable import Metric
 from deniable.protocol import windows
-from deniable.protocol.mechanisms.memoized_retention import (
-    LIFECYCLE,
-    Asked,
-    MemoizedRetention,
-)
+from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE, Asked, MemoizedRetention
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.own_columns import SubsetSelectionAnalysis
