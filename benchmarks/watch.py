@@ -115,8 +115,7 @@ def false_alarms(
 
 def rise_of(metric: SimulatedMetric, errors: float) -> float:
     """A rise by so many standard errors of the difference of a day and four days."""
-    oracle = metric.scheme.oracle
-    one = std_error(oracle, float(metric.shares[0]), metric.devices)
+    one = std_error(metric.scheme.oracle, float(metric.shares[0]), metric.devices)
     return errors * one * math.sqrt(1 + 1 / WEEKS_BEFORE)
 
 
