@@ -223,7 +223,7 @@ def test_people_see_and_end_their_own_links(app, ana):
         ("/metric/nothing", "There is no such view"),
         ("/metric/browser?from=soon", "“from”: Write year"),
         ("/metric/browser?form=2026-11-01", "Did you mean “from”"),
-        ("/metric/browser?by=day&by=week", "names a parameter twice"),
+        ("/metric/browser?from=2026-11-01&from=2026-11-02", "names a parameter twice"),
         ("/metric/browser?line=1", "is yours alone"),
         ("/metric/browser/compare?before_from=x", "Write year"),
     ],
