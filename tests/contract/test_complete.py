@@ -25,12 +25,12 @@ APART = {"static", "access.sign_in_post"}
 
 LINES = [line for lines in QUESTIONS.values() for line in lines]
 
-KEPT = dict(
-    each.partition("\n")[::2]
-    for file in FACTS.iterdir()
-    for each in file.read_text(encoding="utf-8").removeprefix("== ").split("\n== ")
-)
-"""What `test_facts` finds each line to say."""
+KEPT: dict[str, str] = {}
+for _file in FACTS.iterdir():
+    for _each in _file.read_text(encoding="utf-8").removeprefix("== ").split("\n== "):
+        _line, _, _told = _each.partition("\n")
+        KEPT[_line] = f"{KEPT.get(_line, '')}{_told}\n"
+"""What `test_facts` finds each line to say, wherever it stands."""
 
 
 def test_whatever_there_is_is_asked():

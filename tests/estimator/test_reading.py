@@ -70,7 +70,9 @@ def test_who_may_have_reported_again(ledger, store, registry, fill, make_tally):
     assert read(Reader(store), declared, Query("browser")).devices == pytest.approx(5000 / 1.21)
     last = date(2026, 11, 16)
     (part,) = select(Reader(store), declared, Query("browser", Days(last, last))).read().parts
-    assert replace(part.participation, kept=1.0) == Participation({"2026-11-16": 4000}, 0.5, budget, cost)
+    assert replace(part.participation, kept=1.0) == Participation(
+        {"2026-11-16": 4000}, 0.5, budget, cost
+    )
     other = replace(declared, lifetime_epsilon=13.0)
     reader = Reader(store)
     versions = {select(reader, each, Query("browser")).version() for each in (declared, other)}
