@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from flask import Blueprint, Flask, Response, render_template, request
 from flask.typing import ResponseReturnValue
+from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
@@ -29,7 +30,7 @@ from deniable_estimator.dashboard.release_pages import newest_view
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import timeline
-from deniable_estimator.dashboard.view import View, read_view
+from deniable_estimator.dashboard.view import View, inputs_of, read_view
 from deniable_estimator.document.document import Frame, Picture, cell
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.marks import Bars
@@ -236,7 +237,10 @@ def embedded(name: str) -> ResponseReturnValue:
     source, metric = current_source(), declared_metric(name)
     if settings_in_force().share_releases:
         return render_template("released.html", view=newest_view(name), bare=True)
-    view = read_view(request.args, metric, source)
+    known = {each.name for each in inputs_of(metric)}
+    # Whoever shows a frame may add names to its address, which say nothing here.
+    asked = [each for each in request.args.items(multi=True) if each[0] in known]
+    view = read_view(MultiDict(asked), metric, source)
     reading = PageReading(source, metric, view.days, source.candidates(metric))
     estimate = reading.answer
     drawn: Sequence[Picture] = ()

@@ -69,6 +69,12 @@ def test_a_picture_is_drawn_once_and_no_thread_waits_for_it(app, browser, monkey
     assert drawn == [png]
 
 
+def test_a_frame_passes_over_names_that_others_add(browser):
+    """Who shows it may count its visitors by the address; what it asks itself is read."""
+    assert browser.get("/embed/metric/browser?utm_source=blog&days=7").status_code == 200
+    assert browser.get("/embed/metric/browser?utm_source=blog&from=soon").status_code == 400
+
+
 def test_text_is_drawn_without_fonts_of_the_machine():
     """The font that comes along is the one whose licence stands beside it, and it is used:
     letters leave marks on the ground, different letters different ones."""
