@@ -9,21 +9,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from deniable import DeniableError, Metric
 from deniable.protocol.value_list import read_values
 from deniable_collector.options import Function, SettingOption, from_environment
-from deniable_collector.settings import Settings
-from deniable_collector.stores import open_store
-from deniable_estimator.asking.reader import Reader
-from deniable_estimator.document.document import Document
-from deniable_estimator.document.terminal import show
 from deniable_estimator.inputs import Input, InputError
+
+if TYPE_CHECKING:
+    from deniable_estimator.asking.reader import Reader
+    from deniable_estimator.document.document import Document
+
+# Commands that read no store, as `deniable annotate`, import neither numpy nor rich.
 
 NO_DATA = 3
 """The exit code if the range has no reports."""
@@ -151,6 +150,9 @@ def progress(description: str, *, rows: bool = False) -> Iterator[Callable[..., 
     """A progress bar on a terminal's standard error, which disappears at the end: with the time
     that has passed, or with how many `rows` are done of how many. What it returns is told these
     two, or else another description."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     last = MofNCompleteColumn() if rows else TimeElapsedColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), last)
     console = Console(stderr=True)
@@ -193,6 +195,10 @@ _NAMED = 5
 @contextmanager
 def opened(address: str | None) -> Iterator[Reader]:
     """A reader of the store at that address, or of the environment, which is closed afterwards."""
+    from deniable_collector.settings import Settings
+    from deniable_collector.stores import open_store
+    from deniable_estimator.asking.reader import Reader
+
     settings = Settings.from_env()
     store = open_store(replace(settings, store=address) if address else settings)
     reader = Reader(store)
@@ -227,4 +233,6 @@ def say(
     elif form == "csv" and table is not None:
         click.echo(table(), nl=False)
     else:
+        from deniable_estimator.document.terminal import show
+
         show(document())
