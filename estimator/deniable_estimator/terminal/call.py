@@ -11,15 +11,30 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable_collector.options import Function, registry_option, store_option
+from deniable_estimator.annotations import load_annotations
+from deniable_estimator.asking.comparison import (
+    asked_days,
+    compare,
+    left_out_alike,
+    periods_told,
+    since_headline,
+)
+from deniable_estimator.asking.fetch import read
+from deniable_estimator.asking.query import Days, Query, find_metric
+from deniable_estimator.asking.reader import Reader
+from deniable_estimator.document.document import Document
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.inputs import DAYS, FROM, TO, WHERE, Input
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.messages import isolated
 from deniable_estimator.terminal.options import (
     NO_DATA,
     as_csv,
@@ -31,15 +46,6 @@ from deniable_estimator.terminal.options import (
     read_candidates,
     say,
 )
-
-if TYPE_CHECKING:
-    from deniable import Metric, Registry
-    from deniable_estimator.asking.query import Query
-    from deniable_estimator.asking.reader import Reader
-    from deniable_estimator.document.document import Document
-    from deniable_estimator.kinds.base import Answer
-
-# numpy and rich take longer to import than `deniable --help` should.
 
 
 @dataclass(frozen=True)
@@ -66,15 +72,6 @@ class StoreCall:
         days, metric = self.query.days, self.metric.name
         if not days.since:
             return {}
-        from deniable_estimator.asking.comparison import (
-            compare,
-            left_out_alike,
-            periods_told,
-            since_headline,
-        )
-        from deniable_estimator.asking.fetch import read
-        from deniable_estimator.messages import isolated
-
         name, earlier, change = isolated(days.since), left_out_alike(days.earlier, days), None
         before = read(reader, self.registry, replace(self.query, days=earlier))
         after = after or read(reader, self.registry, self.query)
@@ -174,11 +171,6 @@ def _call(
     metric: str, registry: Path, store: str | None, form: str | None = None, **asked: Any
 ) -> StoreCall:
     """The call of a command with these options."""
-    from deniable import Registry
-    from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.asking.comparison import asked_days
-    from deniable_estimator.asking.query import Days, Query, find_metric
-
     declared = Registry.load(registry)
     found = find_metric(declared, metric)
     if "candidates" in asked:
