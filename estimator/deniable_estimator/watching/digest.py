@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
@@ -119,6 +119,8 @@ def weekly_digest(
     latest = noted[-1] if noted else None
     digest = WeeklyDigest(weekly.first, last, latest.text if latest else "")
     family = len(metrics) * (2 if latest else 1)
+    # Asked for two or three times, of one metric after the other.
+    answer = lru_cache(maxsize=4)(_answer)
 
     def judged(selection: Selection, days: Days) -> tuple[Comparison | NoChange, History]:
         name, earlier = selection.metric.name, before(days, selection.metric.window)
@@ -126,10 +128,10 @@ def weekly_digest(
         whole = None
         if selection.query.candidates is not None:
             # Of listed strings the sum of a week says what single windows cannot.
-            answer = _answer(selection, days)
-            whole = answer.verdict.figures if answer else ()
+            after = answer(selection, days)
+            whole = after.verdict.figures if after else ()
         seen = history_in(reader, registry, both, ALARM_LEVEL / family, whole, now)
-        return judge_week(partial(_answer, selection), days, earlier, seen, family), seen
+        return judge_week(partial(answer, selection), days, earlier, seen, family), seen
 
     for metric in metrics:
         query = Query(metric.name, candidates=listed_strings(metric, candidates_folder))
@@ -145,7 +147,7 @@ def weekly_digest(
         else:
             found, seen = judged(selection, period)
             new = not isinstance(found, str) and bool(found.places)
-            text = _said(selection, period, found)
+            text = _said(selection, period, found, partial(answer, selection))
             shown = page_of(dashboard, metric.name, period.query)
             near = _noted(metric, period, annotations) if new else ""
             told = digest.changed if new else digest.unchanged
@@ -215,13 +217,18 @@ def _add_since(
         digest.since.append(DigestLine(metric.name, text, page))
 
 
-def _said(selection: Selection, period: Days, found: Comparison | NoChange) -> str:
+def _said(
+    selection: Selection,
+    period: Days,
+    found: Comparison | NoChange,
+    ask: Callable[[Days], Answer | None],
+) -> str:
     """What is said of a metric."""
     if not isinstance(found, str):
         told = message(_SAME, told=_leading(found.after), no_change=NO_CHANGE)
         # A note says, for example, that devices report otherwise since a day.
         return joined((_changes(found) if found.places else told, *found.notes))
-    metric, after = selection.metric, _answer(selection, period)
+    metric, after = selection.metric, ask(period)
     if after is None:
         if not any(map(period.touches, selection.labels)):
             return _NOTHING
