@@ -350,7 +350,8 @@ def select(
     reach = reach or query.days
     chosen = tuple(_chosen(reader, registry, metric, replace(query, days=reach)))
     for each in chosen:
-        if needed := each.single([*filter(query.days.holds, each.windows)]):
+        # Of retention alone, whose cohorts may have begun before the days that are asked for.
+        if each.apart and (needed := each.single([*filter(query.days.holds, each.windows)])):
             began = Days(windows.first_day(needed[0]), windows.last_day(needed[-1]))
             note_asked(reader, registry, metric, began.leaving_out(*query.days.without))
     found = Selection(reader, metric, chosen, query)
