@@ -119,9 +119,8 @@ def asked_days(
     the usual ones; with `since`, as `asked_since` finds them.
 
     Raises:
-        EstimateError: the windows to leave out are of another kind, or `since` is not the only one
-            that names days.
-        EstimateError: the range ends before it begins; or as `asked_since`.
+        EstimateError: the windows to leave out are of another kind, `since` is not the only one
+            that names days, or the range ends before it begins; or as `asked_since`.
     """
     without = asked.get("without") or ()
     if {windows.kind_of(each) for each in without} - {kind}:
@@ -173,7 +172,8 @@ _MONTHS = {"month": 1, "quarter": 3}
 
 
 def period_number(calendar: str, day: date) -> int:
-    """The place of the day, week, month or quarter that holds a day among all of its calendar."""
+    """The place of the day, week, month or quarter that holds a day among all of its calendar; also
+    of the last day that there is, whose window has no label (`windows.number`)."""
     if calendar in _DAYS:
         # Day 1 of the calendar was a Monday.
         return (day.toordinal() - 1) // _DAYS[calendar]
