@@ -116,7 +116,8 @@ class HttpTransport:
         url = f"{self.endpoint}{path}"
         request = urllib.request.Request(url, body, sent)  # noqa: S310  (checked above)
         connections: list[HTTPConnection] = []
-        opener = _make_opener(connections, proxies=self.proxies)
+        answers: list[HTTPResponse] = []
+        opener = _make_opener(connections, answers, proxies=self.proxies)
         passed = threading.Event()
         timer = threading.Timer(_WHOLE * self.timeout, _hang_up, (connections, passed))
         timer.daemon = True
@@ -143,6 +144,8 @@ class HttpTransport:
             raise TransportError(f"the collector cannot be reached: {reason}") from None
         finally:
             timer.cancel()
+            for answer in answers:
+                answer.close()
         if len(content) > largest:
             raise TransportError("the collector's reply is too long")
         return Reply(response.status, bytes(content), found.get("Retry-After")), found
@@ -180,9 +183,17 @@ def _hang_up(connections: list[HTTPConnection], passed: threading.Event) -> None
             connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerDirector:
-    """Opens requests, and puts the connection of each into the list."""
+def _make_opener(
+    connections: list[HTTPConnection], answers: list[HTTPResponse], *, proxies: bool
+) -> OpenerDirector:
+    """Opens requests, and puts the connection and the answers of each into the lists. Python before
+    3.12 leaves the answer of a proxy that refuses a tunnel open, and its socket with it."""
+    import http.client
     import urllib.request
+
+    def begin(*arguments: Any, **more: Any) -> HTTPResponse:
+        answers.append(http.client.HTTPResponse(*arguments, **more))
+        return answers[-1]
 
     class Replies(urllib.request.HTTPErrorProcessor):
         """Every status is a reply. So redirects are not followed: one could lead reports
@@ -196,7 +207,9 @@ def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerD
     class Watched(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         def do_open(self, http_class: Any, req: Request, **options: Any) -> HTTPResponse:
             def make(*arguments: Any, **more: Any) -> HTTPConnection:
-                connections.append(http_class(*arguments, **more))
+                made: Any = http_class(*arguments, **more)
+                made.response_class = begin
+                connections.append(made)
                 return connections[-1]
 
             return super().do_open(make, req, **options)
