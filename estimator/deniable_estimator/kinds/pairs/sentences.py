@@ -130,8 +130,9 @@ def _conditional_texts(side: Side, place: Place) -> tuple[str, str, Estimate]:
         for name, margin, at in zip(side.names, side.margins, place, strict=True)
     )
     found = side.shares
-    numbers = (float(each[place]) for each in (found.share, found.low, found.high))
-    return condition, value, estimate_of(CONDITIONALS, *numbers)
+    share, low, high = (float(each[place]) for each in (found.share, found.low, found.high))
+    # An unbiased share may lie beyond what there can be, which no sentence should say.
+    return condition, value, estimate_of(CONDITIONALS, min(max(share, 0.0), 1.0), low, high)
 
 
 def fakes_words(pair: PairAnswer) -> tuple[str, ...]:
