@@ -173,8 +173,8 @@ def retention_pictures(answer: RetentionAnswer, most: int) -> tuple[Picture, ...
     cohorts, older = _cohorts(answer, most)
     if curve := _curve(answer, len(cohorts.heads)):
         about = message(
-            "Of new devices, the share that is active so many windows ({kind}) after the first "
-            "one, with the {level}% interval",
+            "The share of new devices that is active in each {kind} after their first one, with "
+            "the {level}% interval",
             kind=kind(answer.window),
             level=f"{answer.level * 100:g}",
         )
@@ -216,7 +216,8 @@ def _cohorts(answer: RetentionAnswer, most: int) -> tuple[HeatMap, int]:
     rows += [CellRow(each, tuple(found[each]), counted=devices[each]) for each in newest]
     chart = HeatMap(
         heading=message(
-            "Each cohort: the share that is active so many windows after its first one"
+            "Each cohort: the share that is active in each {kind} after its first one",
+            kind=kind(answer.window),
         ),
         corner=message("First {kind}", kind=kind(answer.window)),
         counted=message("Counted"),
