@@ -27,6 +27,7 @@ class _Fields:
 
         made: type[Any] = make_dataclass(owner.__name__, self._names, frozen=True)
         found: dict[str, Field[Any]] = made.__dataclass_fields__
+        setattr(owner, "__dataclass_fields__", found)  # noqa: B010  (its type is another)
         return found
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -73,8 +73,10 @@ def _level(nodes: int, order: int, dimension: int, threshold: int) -> Level:
     return SubsetSelection(nodes, 1, threshold)
 
 
+@lru_cache(maxsize=64)
 def _designed(nodes: int, epsilon: float) -> Level:
-    """The level of few columns among those of least total variance at `epsilon`."""
+    """The level of few columns among those of least total variance at `epsilon`; kept, because
+    what metrics and their remedies differ in is seldom a level."""
     odds = exp_below(epsilon)
     found: list[Level] = [SubsetSelection.design(nodes, epsilon, k=1)]
     for order in _ORDERS:
