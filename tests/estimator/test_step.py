@@ -86,6 +86,7 @@ def test_a_step_names_what_happened_late_in_the_week_before():
     ]
     step = step_of(Trend("m", "week", 0.95, tuple(periods)), ("yes",), noted)
     assert step.period.label == labels[12]
+    assert [each.label for each in step.periods] == labels[11:13]
     assert [each.text for each in step.noted] == ["Release"]
 
 
@@ -111,6 +112,13 @@ def test_what_is_no_single_step_has_none(case):
         "weekends": noise + 10.0 * (time % 7 >= 5),
     }[case]
     assert find_step(series, np.full(len(series), 0.25), np.arange(len(series)) % 7) is None
+
+
+@pytest.mark.parametrize("at", [1, 2, 26, 27])
+def test_a_step_near_an_end_is_not_dated_elsewhere(at):
+    """With two numbers on a side nothing is said: the third one shows whether it stays."""
+    noise = np.random.default_rng(3).normal(size=28)
+    assert find_step(noise + rising(at, 28), np.ones(28)) is None
 
 
 @pytest.mark.campaign

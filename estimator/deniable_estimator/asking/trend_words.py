@@ -140,12 +140,12 @@ class TrendStep:
     """The series."""
     found: Step
     periods: tuple[Period, ...]
-    """Those of the confidence set, from its first to its last."""
+    """Those of the confidence set, from its first to its last; of weeks and months with the one
+    before, because what happens late in a period shows in the next one."""
     period: Period
     """The most likely one: the first at the new level."""
     noted: tuple[Annotation, ...]
-    """The annotations within the confidence set, and of the period before it: what happens late in
-    a period shows in the next one."""
+    """The annotations within the confidence set; of days, since the one before that has reports."""
 
     def told(self, called: Callable[[str], str] = str) -> str:
         """A sentence or two; `called` says what people call a period."""
@@ -206,7 +206,7 @@ def step_of(
     found = find_step(y, error**2, days, kept=kept, level=trend.level)
     if found is None:
         return None
-    within = tuple(periods[found.first : found.last + 1])
-    begin = windows.first_day(windows.shifted(within[0].label, -1))
-    noted = between(annotations, begin, within[-1].last, trend.metric)
+    before = found.first - 1
+    within = tuple(periods[before + (trend.by == "day") : found.last + 1])
+    noted = between(annotations, periods[before].first, within[-1].last, trend.metric)
     return TrendStep(trend, value, found, within, periods[found.place], noted)

@@ -41,7 +41,8 @@ from deniable_estimator.statistics.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray
 
 LEAST_SIDE = 3
-"""So many numbers must lie on each side of a step: fewer are odd days."""
+"""So many numbers must lie on each side of a step: fewer are odd days. Where the most likely place
+has fewer, nothing is said yet, because every other place would be wrong."""
 
 LEAST_WEEKS = 4
 """With fewer numbers for each weekday, weekdays have no means of their own."""
@@ -101,10 +102,10 @@ def find_step(
     target = y[known] * root
     means = (groups[:, None] == np.unique(groups)) * root[:, None]
     means /= np.sqrt((means**2).sum(axis=0))
-    places = np.arange(LEAST_SIDE, count - LEAST_SIDE + 1)
+    places = np.arange(1, count)
     # The sums before each place of what a step there leaves, and of its part in each mean. What
     # the means explain is taken away, so the sum from there on is the same with another sign.
-    before = slice(LEAST_SIDE - 1, count - LEAST_SIDE)
+    before = slice(0, count - 1)
     parts = np.cumsum(root[:, None] * means, axis=0)[before]
     sizes = np.cumsum(root**2)[before] - (parts**2).sum(axis=1)
     # Where one number is so exact that the others have no weight beside it, no step can be seen.
@@ -127,6 +128,8 @@ def find_step(
     score, more = scan(target)
     scaled = np.abs(score) / max(float(more), least)
     best = int(scaled.argmax())
+    if not LEAST_SIDE <= places[best] <= count - LEAST_SIDE:
+        return None
     larger = np.count_nonzero(largest >= scaled[best], axis=-1)
     p_value = (1 + larger.max()) / (largest.shape[-1] + 1)
     line = _normed(np.arange(count) * root, means)

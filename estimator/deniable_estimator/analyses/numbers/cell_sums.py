@@ -15,9 +15,8 @@ contradict. It is that of F, not of the estimate, which may be 0 by chance: with
 a range and those outside in the proportions that are estimated, it is a quadratic in F (`Noise`),
 and so intervals are those of other shares (`deniable_estimator.statistics.counts`).
 
-Estimates under several schemes with the same cells are averaged with one weight each, for all
-questions the same, so that shares still add up. A weight is the reports over the planned variance
-of the curve, which does not depend on the numbers.
+Estimates under several schemes with the same cells are averaged with one weight each, its reports,
+for all questions the same, so that shares still add up.
 """
 
 from __future__ import annotations
@@ -34,9 +33,6 @@ from deniable_estimator.statistics.intervals import FloatArray, Noise
 
 LEAST_ROW = 30
 """A row with fewer reports is left out: its variance could not be estimated."""
-
-_SAMPLING = 1 / 6
-"""F (1 - F) on average over all F."""
 
 _LEAST_SUM = 1e-300
 
@@ -98,10 +94,6 @@ class SchemeSums(ABC):
             within: how its devices are spread over each range, shape (f, d), with sums of 1.
             without: the same of those outside.
         """
-
-    @abstractmethod
-    def planned_edges(self) -> FloatArray:
-        """n times the variance of the noise in these shares, shape (d + 1,); inf if unseen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,15 +227,10 @@ def sum_weights(estimates: Sequence[CellSums]) -> list[float]:
     A scheme of which a row has too few reports gets none if others have enough in all.
     """
     finest = min((part.seen for each in estimates for part in each.parts), default=0)
-    told = []
-    for each in estimates:
-        worth = 0.0
-        for part in each.parts:
-            if part.seen == finest and finest < part.cells:
-                planned = part.planned_edges()[1:-1]
-                known = planned[np.isfinite(planned)]
-                worth += part.reports / (float(known.mean()) + _SAMPLING)
-        told.append(worth)
+    told = [
+        sum(part.reports for part in each.parts if part.seen == finest and finest < part.cells)
+        for each in estimates
+    ]
     total = sum(told)
     return [worth / total if total else 0.0 for worth in told]
 

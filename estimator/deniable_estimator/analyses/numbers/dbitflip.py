@@ -71,8 +71,6 @@ class BitPart(SchemeSums):
     """The share of each cell from its row alone, shape (k,); unbiased. 0 if nothing is known."""
     noise: FloatArray
     """V, with (repeats - 1) V1 and what a release has added, of each row; shape (R,)."""
-    planned: float
-    """n times the variance of the noise in the share of a cell."""
     repeats: float
     live: bool
     """Whether all rows have enough reports."""
@@ -121,10 +119,6 @@ class BitPart(SchemeSums):
         noise = np.broadcast_to(self.noise / self.row_reports, (self.cells // count, count))
         return a + np.square(centred) @ noise.ravel(), b, c
 
-    def planned_edges(self) -> FloatArray:
-        below = np.arange(self.cells + 1)
-        return np.asarray(self.planned * below * (self.cells - below) / self.cells)
-
     def _terms(self, centred: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """V / n and (V + f_j) / n for each cell, shape (k,), and (C . f) / sqrt(n) for each row,
         shape (f, R); all with what devices keep."""
@@ -165,7 +159,6 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip]):
             least,
             self.shares(rows) * live,
             noise + released / least,
-            float(bits.share_variance),
             repeats,
             live,
         )

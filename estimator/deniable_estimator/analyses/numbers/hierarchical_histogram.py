@@ -145,9 +145,6 @@ class TreePart(SchemeSums):
         a, b, c = quadratic(inner, outer, reports_of)
         return a + added, b, c
 
-    def planned_edges(self) -> FloatArray:
-        return self.scores.planned_edges
-
     def rows(self) -> Iterator[tuple[int, FloatArray, FloatArray, float]]:
         """(row, rates, spreads, reports) of the rows that are used: their counters, and the
         variance of each, divided by the reports. It has what noise a release has added, and no part

@@ -118,11 +118,6 @@ class Scores:
             parents = average
         return variance
 
-    @cached_property
-    def planned_edges(self) -> FloatArray:
-        """The same for "below this edge" for the edges 0 to d, shape (d + 1,)."""
-        return self.planned(np.tri(self.cells + 1, self.cells, -1))
-
 
 def scores(mechanism: HierarchicalHistogram, live: tuple[bool, ...] | None = None) -> Scores:
     """The scores of a mechanism; `live` says which rows have reports enough (None: all).

@@ -50,8 +50,6 @@ class Fake:
     outside: float
     cells: int
     """How many cells a report has."""
-    rate: float = 1.0
-    """How much more a report counts than the average one, where several schemes are averaged."""
 
     @classmethod
     def of(cls, mechanism: SubsetSelection) -> Fake:
@@ -71,11 +69,10 @@ def moved(table: FloatArray, fake: Fake, fakes: float) -> tuple[FloatArray, Floa
     Infinite where the fakes can bring the share of the row to 0 and keep the cell above or below
     it. NaN where the row is empty anyway.
     """
-    b = fakes * fake.rate
     given = np.repeat(table.sum(axis=1, keepdims=True), table.shape[1], axis=1)
     # Fakes may also do as honest devices do, so that the honest table is a corner too.
     corners = [(table, given)] + [
-        ((1 - b) * table + b * cell, (1 - b) * given + b * row)
+        ((1 - fakes) * table + fakes * cell, (1 - fakes) * given + fakes * row)
         for cell, row in _corners(fake, *table.shape)
     ]
     low, high = np.full_like(table, math.inf), np.full_like(table, -math.inf)
@@ -129,7 +126,7 @@ def fakes_to_reject(
     shown = fake.table(worst_cells(weights, fake))
     freedom = (len(rows) - 1) * (len(columns) - 1)
     needed = math.sqrt(_noncentrality(freedom, level) / float(shown @ weights @ shown))
-    return min(1.0, needed / fake.rate)
+    return min(1.0, needed)
 
 
 def _noncentrality(freedom: int, level: float) -> float:

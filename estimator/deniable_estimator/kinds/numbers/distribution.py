@@ -80,7 +80,6 @@ class Distribution(Mean):
     """How a number is distributed over devices."""
 
     kind = "distribution"
-    other = message("the range or the cells have changed")
 
     found: DistributionEstimate
     attack: Attack
@@ -171,7 +170,7 @@ class Distribution(Mean):
 
     def alike(self, other: Distribution) -> bool:
         """Whether both have the same cells, so that they can be averaged and compared."""
-        return self.range == other.range and np.array_equal(self.found.edges, other.found.edges)
+        return super().alike(other) and np.array_equal(self.found.edges, other.found.edges)
 
     def change_from(self, before: Distribution, test: ChangeTest) -> Comparison:
         """Quantiles are tested by the share below the quantile of both periods together, and are

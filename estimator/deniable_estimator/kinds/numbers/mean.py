@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers import EVEN_SPREAD, Attack, MeanEstimate, NumberAnalysis
+from deniable_estimator.analyses.numbers import Attack, MeanEstimate, NumberAnalysis
 from deniable_estimator.document.units import NumberUnit
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.kinds.base import Answer, Series
+from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison, Series, number_change
 from deniable_estimator.kinds.basis import Basis, Part, caveats, vars_of
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import overlap, together
@@ -61,10 +61,10 @@ class Mean(Answer):
     """Where the numbers lie; of several schemes, that of the first with reports."""
     mean: MeanEstimate
     """On the scale of the range: in the unit, or in logarithms of it. NaN without reports."""
-    planned: float
-    """The variance of one report on that scale, as planned before any."""
     mean_attack: Attack
     """By how much `FAKES` of all reports, if they are fake, move it there at most."""
+
+    other = message("the range or the cells have changed")
 
     @property
     def log(self) -> bool:
@@ -111,6 +111,13 @@ class Mean(Answer):
         if not self.log:
             return x
         return math.exp(x) if x < 709 else math.inf
+
+    def alike(self, other: Self) -> bool:
+        """Whether both have the same range: what lies outside of one counts as its end."""
+        return self.range == other.range
+
+    def change_from(self, before: Self, test: ChangeTest) -> Comparison:
+        return number_change(before, self, test, None if self.alike(before) else {})
 
     def numbers(self) -> dict[str, Any]:
         """`unit`, `range` (`low`, `high`, `scale`, `integer`), and `series`."""
@@ -167,27 +174,16 @@ def number_answer(
         name=part.unit,
         range=numbers,
         mean=scaled,
-        planned=half**2 * (analysis.planned_mean() + EVEN_SPREAD),
         mean_attack=Attack(half * attack.gain, half * attack.loss),
         **more,
     )
 
 
 def combine_means(informed: Sequence[AnyNumber]) -> AnyNumber:
-    """A single answer from those of several schemes of one metric, which have reports: all of it
-    but what a distribution adds.
-
-    Raises:
-        EstimateError: some are means of logarithms, and others are not.
-    """
-    if len({each.log for each in informed}) > 1:
-        raise EstimateError(
-            message(
-                "the scale of the metric has changed from linear to logarithmic or back: "
-                "estimate the windows before and after the change apart"
-            )
-        )
-    weight = np.array([each.participation.n / each.planned for each in informed])
+    """A single answer from those of several schemes of one metric, which have reports and the same
+    range, by their reports (`deniable_estimator.kinds.shares.making`): all of it but what a
+    distribution adds."""
+    weight = np.array([each.participation.n for each in informed], np.float64)
     weight /= weight.sum()
     participations, found = zip(
         *((each.participation, each.mean) for each in informed), strict=True
@@ -209,7 +205,6 @@ def combine_means(informed: Sequence[AnyNumber]) -> AnyNumber:
             max(each.kept for each in found),
             total([each.rounding for each in found]),
         ),
-        planned=1 / float(np.sum(1 / np.array([each.planned for each in informed]))),
         mean_attack=Attack(*map(max, zip(*(each.mean_attack for each in informed), strict=True))),
         verdict=Verdict.of([each for part in informed for each in part.verdict.figures]),
         warnings=caveats(basis),

@@ -80,15 +80,15 @@ def _made(
 
 
 def combine_pairs(parts: Sequence[PairAnswer]) -> PairAnswer:
-    """The average of pairs with the same cells, by inverse variance. Every cell has the same
-    weights, so that the cells still sum to 1."""
+    """The average of pairs with the same cells, by their reports, as shares are averaged
+    (`deniable_estimator.kinds.shares.making`)."""
     first = parts[0]
     models = [each.covariance for each in parts if each.covariance is not None]
-    precision = np.array([1 / (each.own + each.all) for each in models])
-    weights = precision / precision.sum()
+    reports = np.array([each.n for each in parts])
+    weights = reports / reports.sum()
     # The cost of a device that reported under several schemes is bounded for the same weights.
     matrix = overlap([each.participation for each in parts])
-    alone = float((weights**2 / np.array([each.n for each in parts])).sum())
+    alone = float((weights**2 / reports).sum())
     covariance = models[0].weighted(float(weights[0]))
     for weight, model in zip(weights[1:].tolist(), models[1:], strict=True):
         covariance += model.weighted(weight)
@@ -96,7 +96,8 @@ def combine_pairs(parts: Sequence[PairAnswer]) -> PairAnswer:
     share = sum(w * each.joint.share for w, each in zip(weights, parts, strict=True))
     basis = Basis.merged(parts)
 
-    rates = [w * basis.n / each.n for w, each in zip(weights, parts, strict=True)]
+    # A report counts as much as any other, so fakes report under the scheme that is moved most.
+    rates = [np.ones(1)] * len(parts)
     (joint,) = infer(
         [basis],
         first.joint.values,
@@ -111,10 +112,6 @@ def combine_pairs(parts: Sequence[PairAnswer]) -> PairAnswer:
     exposures = [
         Exposure.worst(rates, [each.margins[axis].exposure for each in parts]) for axis in (0, 1)
     ]
-    fakes = [
-        replace(each.fake, rate=float(rate))
-        for rate, each in zip(rates, parts, strict=True)
-        if each.fake is not None
-    ]
-    worst = max(fakes, key=lambda fake: fake.rate * (fake.inside - fake.outside))
+    fakes = [each.fake for each in parts if each.fake is not None]
+    worst = max(fakes, key=lambda fake: fake.inside - fake.outside)
     return _made(joint, first.names, values, covariance, exposures, worst)

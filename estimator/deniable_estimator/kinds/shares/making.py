@@ -3,15 +3,14 @@
 A trend has hundreds of tallies. A call of numpy on twelve shares takes about as long as one on
 thousands, so all tallies of a scheme are estimated together, as the rows of arrays of shape (T, d).
 
-Tallies of different schemes are never added. For each value the unbiased shares are averaged
-with weights proportional to 1 / (Var_i(f) - C(f)), weighted by inverse variance. Here f is the same
-for all schemes: the share pooled with the weights of f = 0, which depend on no data. Weights from
-each scheme's own share would favour the schemes whose shares happened to be low.
+Tallies of different schemes are never added. The unbiased shares are averaged, and each scheme
+counts by its reports: so the average is the share among all devices that reported, as within one
+scheme, also where it moved while the scheme changed. (Weights of least variance would call an edit
+of epsilon a change of the share.)
 
 The noise of the schemes is independent, and so are their memos, but the devices may be the
 same. The covariance of the estimates is bounded, by `overlap` of
-`deniable_estimator.statistics.participation`, and added to the variance. C is the part that all
-of them share, which no weights can reduce.
+`deniable_estimator.statistics.participation`, and added to the variance.
 """
 
 from __future__ import annotations
@@ -126,9 +125,6 @@ def infer(
     return answers
 
 
-_LEAST_NOISE = 1e-6
-
-
 def combine(estimates: Sequence[Shares]) -> Shares:
     """One estimate from several of the same metric, level and adjustment.
 
@@ -144,10 +140,8 @@ def combine(estimates: Sequence[Shares]) -> Shares:
     values = tuple(dict.fromkeys(value for each in informed for value in each.values))
     parts = [_aligned(each, values) for each in informed]
     participations = [each.participation for each in informed]
-    matrix = overlap(participations)
-    pooled, _, _ = _average(parts, np.zeros(len(values)), matrix)
-    share, noise, weights = _average(parts, np.clip(pooled, 0.0, 1.0), matrix)
-    same = together(participations, weights, matrix)
+    share, noise, weights = _average(parts, [each.n for each in informed])
+    same = together(participations, weights, overlap(participations))
     if same.any():
         none = np.zeros(len(values))
         noise += replace(Noise.none(len(values)), kept=Noise(none, same, same, none))
@@ -208,20 +202,16 @@ def _spread(
 
 
 def _average(
-    parts: Sequence[tuple[FloatArray, Noise]], at: FloatArray, matrix: FloatArray
+    parts: Sequence[tuple[FloatArray, Noise]], reports: Sequence[int]
 ) -> tuple[FloatArray, Noise, FloatArray]:
-    """The average with the weights that are best if the true shares are `at`, its noise as if
-    no device had used two schemes, and these weights, shape (parts, d).
-
-    `matrix` is the schemes' `overlap`.
-    """
-    variance = np.array([noise.at(at) for _, noise in parts])
-    common = at * (1 - at) * matrix.min()
-    # Except for rounding, a variance is at least the common part.
-    precision = 1 / np.maximum(variance - common, _LEAST_NOISE * variance)
-    weights = precision / precision.sum(axis=0)
-    share = np.zeros(len(at))
-    total = Noise.none(len(at))
+    """The average by reports, of each value over the schemes that have it; its noise as if no
+    device had used two schemes; and the weights, shape (parts, d)."""
+    size = len(parts[0][0])
+    heard = np.array([np.broadcast_to(np.isfinite(noise.a), size) for _, noise in parts])
+    counts = np.array(reports)[:, np.newaxis] * np.where(heard.any(axis=0), heard, 1)
+    weights = counts / counts.sum(axis=0)
+    share = np.zeros(size)
+    total = Noise.none(size)
     for weight, (each, noise) in zip(weights, parts, strict=True):
         known = weight > 0
         share[known] += (weight * each)[known]
