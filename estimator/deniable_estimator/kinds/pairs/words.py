@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from deniable_estimator.analyses.pairs import Conditionals
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture, Tone, WordedValue
 from deniable_estimator.document.plot.marks import CellRow, HeatCell, HeatMap
 from deniable_estimator.document.units import CONDITIONALS, cell_words, half_width, value_words
@@ -18,6 +19,7 @@ from deniable_estimator.kinds.kind import OFFERED, Card, Kind, Shown
 from deniable_estimator.kinds.numbers.words import poisoning
 from deniable_estimator.kinds.pairs.making import combine_pairs, estimate_pair
 from deniable_estimator.kinds.pairs.pair import LEAST_FOR_TEST, PairAnswer, Side, pair_series
+from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import counted, listed, message, sentence
 
 _ALL = 1_000
@@ -136,7 +138,8 @@ class PairKind(Kind[PairAnswer]):
         value, _, condition = leading.partition(" given ")
         name = condition.partition("=")[0]
         margin = answer.margins[answer.names.index(name)]
-        alike = [f"{value} given {name}={each}" for each in _largest(margin.share, margin.values)]
+        order = np.argsort(-margin.share, kind="stable").tolist()
+        alike = [f"{value} given {name}={margin.values[place]}" for place in order]
         shown = list(dict.fromkeys([leading, *alike]))[:OFFERED]
         more = [each for each in chosen if each in answer.series.names and each not in shown]
         return [*shown[: max(1, OFFERED - len(more))], *more]
@@ -230,9 +233,7 @@ def _conditional_texts(side: Side, place: Place) -> tuple[str, str, Estimate]:
         cell_words(f"{name}={margin.values[at]}")
         for name, margin, at in zip(side.names, side.margins, place, strict=True)
     )
-    found = side.shares
-    numbers = (float(each[place]) for each in (found.share, found.low, found.high))
-    return condition, value, formats.estimate_of(CONDITIONALS, *numbers)
+    return condition, value, _share(side.shares, place)
 
 
 def fakes_words(pair: PairAnswer) -> tuple[str, ...]:
@@ -372,11 +373,7 @@ def _cell_row(answer: PairAnswer, place: int, truth: Any) -> Sequence[Any]:
         value_words(margin.values[index]) for margin, index in zip(answer.margins, at, strict=True)
     )
     given = [
-        formats.estimate_of(
-            CONDITIONALS, *(float(each[at]) for each in (side.share, side.low, side.high))
-        )
-        if side.known[at]
-        else Estimate(None, CONDITIONALS.unknown)
+        _share(side, at) if side.known[at] else Estimate(None, CONDITIONALS.unknown)
         for side in answer.conditionals
     ]
     beyond = None
@@ -388,12 +385,16 @@ def _cell_row(answer: PairAnswer, place: int, truth: Any) -> Sequence[Any]:
         WordedValue(first, first, tag="" if joint.detected[place] else formats.NOISE),
         second,
         None if truth is None else CONDITIONALS.full(float(truth[place]), 0.001),
-        formats.estimate_of(
-            CONDITIONALS, *(float(each[place]) for each in (joint.share, joint.low, joint.high))
-        ),
+        _share(joint, place),
         *given,
         beyond,
     )
+
+
+def _share(found: Shares | Conditionals, place: int | Place) -> Estimate:
+    """One of these shares."""
+    numbers = (float(each[place]) for each in (found.share, found.low, found.high))
+    return formats.estimate_of(CONDITIONALS, *numbers)
 
 
 def _places(share: Any, most: int | None) -> list[int]:
@@ -402,7 +403,3 @@ def _places(share: Any, most: int | None) -> list[int]:
         return list(range(len(share)))
     largest: list[int] = np.sort(np.argsort(-share, kind="stable")[:most]).tolist()
     return largest
-
-
-def _largest(share: Any, values: Sequence[str]) -> list[str]:
-    return [values[place] for place in np.argsort(-share, kind="stable").tolist()]
