@@ -37,7 +37,7 @@ from deniable_estimator.asking.reader import Reader
 from deniable_estimator.document.units import NumberUnit, half_width
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.pairs.pair import PairAnswer
-from deniable_estimator.kinds.pairs.sentences import verdict_words
+from deniable_estimator.kinds.pairs.words import verdict_words
 from deniable_estimator.planning.population import Crowd
 
 

@@ -201,8 +201,6 @@ class Ratio(NamedTuple):
     """0 and 1 where nothing is known; NaN where no retention fits to the reports."""
     counted: FloatArray
     """The devices of the first window, unbiased."""
-    back: FloatArray
-    """Those that were back, unbiased."""
     fakes: FloatArray
     """By how much the retention rises at most for each fake in a report, to first order."""
 
@@ -307,4 +305,4 @@ def _fieller(
         error = np.sqrt(np.maximum(a + b * value + c * value**2, 0.0)) / there
         fakes = np.where(told, (pull + np.nan_to_num(value) * push) / there, 1.0)
     low, high = (np.where(none, math.nan, each) for each in (low, high))
-    return Ratio(value, error, low, high, there, back, fakes)
+    return Ratio(value, error, low, high, there, fakes)

@@ -107,7 +107,12 @@ class Unit(ABC):
 
     def full(self, number: float, spread: float) -> str:
         """The number with its unit."""
-        return self.text(number, spread)
+        text = self.text(number, spread)
+        return self.with_unit(text) if math.isfinite(number) else text
+
+    @abstractmethod
+    def with_unit(self, text: str) -> str:
+        """The text of a number with its unit."""
 
     def change(self, number: float, spread: float) -> str:
         """The size of a change."""
@@ -150,12 +155,10 @@ class ShareUnit(Unit):
         decimals = 1
         if 0 < spread < 0.001:
             decimals = min(4, math.ceil(-math.log10(spread * 100)) + 1)
-        text = f"{number * 100:.{decimals}f}"
-        return _with_minus(text)
+        return _with_minus(f"{number * 100:.{decimals}f}")
 
-    def full(self, number: float, spread: float) -> str:
-        text = self.text(number, spread)
-        return f"{text}%" if math.isfinite(number) else text
+    def with_unit(self, text: str) -> str:
+        return f"{text}%"
 
     def change(self, number: float, spread: float) -> str:
         return self.points(self.text(number, spread))
@@ -164,8 +167,7 @@ class ShareUnit(Unit):
         return message("{points} points", points=text)
 
     def tick(self, level: float, step: float) -> str:
-        text = f"{level * 100:.{_decimals(step * 100)}f}"
-        return f"{_with_minus(text)}%"
+        return self.with_unit(_with_minus(f"{level * 100:.{_decimals(step * 100)}f}"))
 
     def least_span(self, highest: float) -> float:
         return 1e-4
@@ -197,11 +199,7 @@ class NumberUnit(Unit):
         text = f"{round(number, decimals):,.{max(0, min(decimals, 12))}f}"
         return _with_minus(text)
 
-    def full(self, number: float, spread: float) -> str:
-        text = self.text(number, spread)
-        return self._with_unit(text) if math.isfinite(number) else text
-
-    def _with_unit(self, text: str) -> str:
+    def with_unit(self, text: str) -> str:
         """A percent sign follows its number, other units take a space."""
         return f"{text}{'' if self.name == '%' else ' '}{self.name}" if self.name else text
 
@@ -214,7 +212,7 @@ class NumberUnit(Unit):
     def exact(self, number: float) -> str:
         """A number that somebody wrote, with its unit."""
         text = f"{number:,.15g}".replace("-", _MINUS)
-        return self._with_unit(text)
+        return self.with_unit(text)
 
     def tick(self, level: float, step: float) -> str:
         """Long numbers are written as powers of ten."""
@@ -224,7 +222,7 @@ class NumberUnit(Unit):
         else:
             text = f"{level:,.{_decimals(step)}f}"
         text = _with_minus(text)
-        return self._with_unit(text)
+        return self.with_unit(text)
 
     def least_span(self, highest: float) -> float:
         return max(1e-6 * abs(highest), 1e-12)

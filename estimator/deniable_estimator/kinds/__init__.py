@@ -28,14 +28,6 @@ def make_plan(kind: str, asked: Asked, **more: Any) -> Planned:
 
 
 PLANS: Mapping[str, PlanKind] = {
-    each.name: each
-    for each in (
-        shares.PLAN,
-        numbers.PLAN,
-        pairs.PLAN,
-        discovery.PLAN,
-        retention.PLAN,
-        lifetime.PLAN,
-    )
+    each.PLAN.name: each.PLAN for each in (shares, numbers, pairs, discovery, retention, lifetime)
 }
 """By their names."""

@@ -216,12 +216,11 @@ def change_cells(comparison: Comparison | None, names: Iterable[str]) -> dict[st
     """The changes of these values, of those that the comparison knows."""
     if comparison is None:
         return {}
-    places = {name: place for place, name in enumerate(comparison.values)}
-    known = {name: places[name] for name in names if name in places}
+    wanted = set(names)
     return {
         name: _change_cell(comparison, place)
-        for name, place in known.items()
-        if math.isfinite(comparison.difference[place])
+        for place, name in enumerate(comparison.values)
+        if name in wanted and math.isfinite(comparison.difference[place])
     }
 
 

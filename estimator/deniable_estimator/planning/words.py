@@ -48,11 +48,16 @@ def within(share: float) -> str:
     return message("±{points} points", points=points(share))
 
 
-def devices(count: int | None) -> str:
-    """So many devices; None is no number that there can be."""
+def width_fact(key: str, name: str, share: float, help_: str) -> Fact:
+    """A half width of a share."""
+    return Fact(key, name, share, within(share), help_)
+
+
+def devices_fact(key: str, name: str, count: int | None, help_: str) -> Fact:
+    """How many devices something takes; None is no number that there can be."""
     if count is None:
-        return message("no number of devices")
-    return counted("{count:,} device", "{count:,} devices", count)
+        return Fact(key, name, None, message("no number of devices"), help_)
+    return Fact(key, name, count, counted("{count:,} device", "{count:,} devices", count), help_)
 
 
 def symbols(mechanism: Mechanism[Any]) -> str:

@@ -24,7 +24,7 @@ from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.kinds.base import ChangeTest
 from deniable_estimator.kinds.pairs.pair import LEAST_FOR_TEST, PairAnswer
-from deniable_estimator.kinds.pairs.sentences import (
+from deniable_estimator.kinds.pairs.words import (
     pair_remarks,
     verdict_words,
 )

@@ -12,8 +12,7 @@ from deniable_estimator.annotations import Annotation
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 from deniable_estimator.kinds.retention.retention import Around
-from deniable_estimator.kinds.retention.sentences import growth_words
-from deniable_estimator.kinds.retention.words import RetentionKind
+from deniable_estimator.kinds.retention.words import RetentionKind, growth_words
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.seen import WatchState
 

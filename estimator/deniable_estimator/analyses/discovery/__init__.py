@@ -117,24 +117,6 @@ class Candidate:
         return self.state != ENDED
 
 
-@dataclass(frozen=True, slots=True)
-class Supported:
-    """The reports that speak of a string, in the rows that did not choose it."""
-
-    counts: tuple[int, ...]
-    """Row by row, those that support it."""
-    reports: tuple[int, ...]
-    """Row by row, all of them."""
-
-    @property
-    def count(self) -> int:
-        return sum(self.counts)
-
-    @property
-    def total(self) -> int:
-        return sum(self.reports)
-
-
 class DecodedRows:
     """The rows of a tally, each decoded when it is first asked for."""
 
@@ -168,12 +150,13 @@ class DecodedRows:
         progress(of, of)
         return sorted(found, key=lambda each: each[1])
 
-    def supported(self, head: FoundHead) -> Supported:
+    def supported(self, head: FoundHead) -> Counts:
         """The reports that speak of a string, in the rows that do not choose it: its tokens are
-        over there, so that its cell is the first of its window."""
+        over there, so that its cell is the first of its window. Row by row those that support it,
+        and all of them, shape (2, rows)."""
         rows = range(head.level, self.mechanism.levels + 1)
-        counts = tuple(int(self.row(each)[self.mechanism.base(each, head.head)]) for each in rows)
-        return Supported(counts, tuple(int(self.reports[each]) for each in rows))
+        counts = [self.row(each)[self.mechanism.base(each, head.head)] for each in rows]
+        return np.array([counts, self.reports[head.level :]], np.int64)
 
     def tells(self, head: FoundHead) -> bool:
         """Whether a scheme of this length counts exactly this: another length cuts elsewhere."""
@@ -245,7 +228,7 @@ class DecodedRows:
     def _p_value(self, each: Candidate, head: FoundHead) -> float:
         """That of a candidate with the support that its head has, if no device has it."""
         p, q, seen = self._p, self._q, self.supported(head)
-        total, count = seen.total, seen.count
+        count, total = seen.sum(axis=1).tolist()
         if not total or count < total * q + _LIKELY * math.sqrt(total * q * (1 - q)):
             return 1.0
         share = np.array([(count / total - q) / (p - q)])
@@ -263,9 +246,9 @@ def variance(share: FloatArray, reports: float, p: float, q: float) -> FloatArra
     return rate * (1 - rate) / (reports * (p - q) ** 2)
 
 
-def _agrees(seen: Supported, rate: float) -> bool:
+def _agrees(seen: Counts, rate: float) -> bool:
     """Whether the rows may have the same share."""
-    rows = [(count, n) for count, n in zip(seen.counts, seen.reports, strict=True) if n]
+    rows = [(count, n) for count, n in seen.T.tolist() if n]
     rate = min(max(rate, 1e-9), 1 - 1e-9)
     deviance = sum((count - n * rate) ** 2 / (n * rate * (1 - rate)) for count, n in rows)
     return len(rows) < 2 or chi_square_tail(deviance, len(rows) - 1) >= _DISAGREE

@@ -281,7 +281,7 @@ def _shares(
     answers = []
     for part, each in decoded:
         # Of few reports, none may be in a row that speaks of a string.
-        told = [head for head in heads if each.tells(head) and each.supported(head).total]
+        told = [head for head in heads if each.tells(head) and each.supported(head)[1].any()]
         if told:
             answers.append(_shares_of_one(part, each, told, level))
     return combine(answers) if answers else None
@@ -290,8 +290,8 @@ def _shares(
 def _shares_of_one(
     part: Part, decoded: DecodedRows, heads: Sequence[FoundHead], level: float
 ) -> Shares:
-    channel, seen = decoded.mechanism.channel, [decoded.supported(each) for each in heads]
-    counts, reports = np.array([(each.count, each.total) for each in seen]).T
+    channel = decoded.mechanism.channel
+    counts, reports = np.array([decoded.supported(each).sum(axis=1) for each in heads]).T
     with np.errstate(divide="ignore", invalid="ignore"):
         share = debias(counts, reports, channel.p, channel.q)
     noise = Noise.of(channel.p, channel.q, reports, len(heads)).turned(np.atleast_2d)

@@ -113,10 +113,9 @@ def _reach_facts(reach: Reach) -> Iterator[Fact]:
 
 
 def _needed(count: int, share: float) -> Fact:
-    return Fact(
+    return words.devices_fact(
         "devices_to_find",
         message("To find a share of {share}", share=words.percent(share)),
         count,
-        words.devices(count),
         message("half of the time, if the string looks like common text"),
     )

@@ -279,11 +279,8 @@ def _mean_facts(mean: MeanPlan, unit: Unit) -> Iterator[Fact]:
             error=error,
         ),
     )
-    yield Fact(
-        "devices_for_half_width",
-        message("For ±{width}", width=desired),
-        mean.devices,
-        words.devices(mean.devices),
+    yield words.devices_fact(
+        *("devices_for_half_width", message("For ±{width}", width=desired), mean.devices),
         message("the width of the cells alone leaves ±{width}", width=rounding)
         if mean.devices is None
         else message("in the 95% interval of the mean"),
@@ -293,11 +290,8 @@ def _mean_facts(mean: MeanPlan, unit: Unit) -> Iterator[Fact]:
 def _limit_facts(analysis: HistogramAnalysis[Any], crowd: words.PlannedCrowd) -> Iterator[Fact]:
     """How well the share below a limit is known, and what fakes could add to it."""
     width = Z * math.sqrt((analysis.mechanism.edge_variance + 0.25) / crowd.reports)
-    yield Fact(
-        "share_half_width",
-        message("Share below a limit"),
-        width,
-        words.within(width),
+    yield words.width_fact(
+        *("share_half_width", message("Share below a limit"), width),
         message("half of its 95% interval, on average over the range"),
     )
     yield crowd.fakes_fact(

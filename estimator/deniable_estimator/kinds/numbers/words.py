@@ -84,10 +84,9 @@ def series_frame(
     comparison; `more` are columns at the end."""
     series, unit = answer.series, answer.unit
     changes = formats.change_cells(shown.comparison, series.names)
-    columns = series.value, series.low, series.high, series.std_error
     rows = []
-    for place, (name, *numbers) in enumerate(zip(series.names, *map(list, columns), strict=True)):
-        value, low, high, error = map(float, numbers)
+    for place, name in enumerate(series.names):
+        (value, low, high), error = series.at(name), series.std_error.item(place)
         known = None
         if shown.truth is not None:
             known = unit.full(_true(shown.truth, name), max(0.001, (high - low) / 2))

@@ -179,11 +179,8 @@ class PairAnswer(Answer):
     @cached_property
     def effect(self) -> dependence.Effect | None:
         """Cramer's V; None without the test."""
-        return (
-            None
-            if self._tested is None
-            else dependence.effect(self.table, self._tested, self.level)
-        )
+        tested = self._tested
+        return None if tested is None else dependence.effect(self.table, tested, self.level)
 
     @property
     def lumped(self) -> tuple[str, ...]:

@@ -167,11 +167,8 @@ def _facts(
         message("by the test of independence at {level:g}%", level=100 * LEVEL),
     )
     needed = devices_to_find(mechanism, rows, columns, effect, crowd.rate)
-    yield Fact(
-        "devices_to_detect",
-        message("To find it"),
-        needed,
-        words.devices(needed),
+    yield words.devices_fact(
+        *("devices_to_detect", message("To find it"), needed),
         message("with power {power:g}", power=POWER),
     )
     for key, name, width, shown in zip(
@@ -185,11 +182,8 @@ def _facts(
         strict=True,
     ):
         told = message("half of the 95% interval, if all values are equally frequent")
-        yield Fact(
-            key,
-            name,
-            width,
-            words.within(width),
+        yield words.width_fact(
+            *(key, name, width),
             message("{told}; shown for no value", told=told)
             if shown is None
             else message(
@@ -202,13 +196,8 @@ def _facts(
         float(covariance.noise(cells, 1).at(np.array([cells / (rows * columns)]))[0]) ** 0.5
         for cells in (1, columns, rows)
     )
-    yield Fact(
-        "cell_std_error",
-        message("A cell"),
-        error,
-        words.within(error),
-        message("its standard error"),
-    )
+    told = message("its standard error")
+    yield words.width_fact("cell_std_error", message("A cell"), error, told)
     yield Fact(
         "margin_std_errors",
         message("A value alone"),

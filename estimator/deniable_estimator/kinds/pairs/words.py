@@ -1,14 +1,16 @@
-"""Two lists at once on the pages: a heat map of conditional shares, and all cells as a table."""
+"""Two lists at once, in words: sentences, a heat map of conditional shares, and all cells as a
+table."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from deniable_estimator.analyses.pairs import Conditionals
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture, Tone, WordedValue
 from deniable_estimator.document.plot.marks import CellRow, HeatCell, HeatMap
 from deniable_estimator.document.units import CONDITIONALS, cell_words, half_width, value_words
@@ -16,14 +18,9 @@ from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.kind import OFFERED, Card, Kind, Shown
 from deniable_estimator.kinds.numbers.words import poisoning
 from deniable_estimator.kinds.pairs.making import combine_pairs, estimate_pair
-from deniable_estimator.kinds.pairs.pair import PairAnswer, Side, pair_series
-from deniable_estimator.kinds.pairs.sentences import (
-    fakes_words,
-    finding_words,
-    pair_remarks,
-    verdict_words,
-)
-from deniable_estimator.messages import counted, message, sentence
+from deniable_estimator.kinds.pairs.pair import LEAST_FOR_TEST, PairAnswer, Side, pair_series
+from deniable_estimator.kinds.shares.shares import Shares
+from deniable_estimator.messages import counted, listed, message, sentence
 
 _ALL = 1_000
 """More bars than a file or a frame has: a page draws all values of both lists."""
@@ -51,6 +48,32 @@ _LEVELS = 4
 """How many steps of colour there are above and below independence."""
 
 _IMPOSSIBLE = sentence("Impossible: {cell}. No honest crowd has such a share; do not rely on it.")
+
+Place: TypeAlias = tuple[int, int]
+"""A cell of a side: the places of its row and of its column."""
+
+_LISTED = 6
+"""The most values that a sentence names."""
+
+_NONE = message("No reports yet.")
+_DEPENDENT = sentence(
+    "{first} and {second} depend on each other (test of independence, {p}): Cramér’s V is {v}, "
+    "{level:.0%} interval {low} to {high}."
+)
+_FOUND = sentence("{first} and {second} depend on each other (test of independence, {p}).")
+_INDEPENDENT = sentence(
+    "No dependence of {first} and {second} can be told from noise (test of independence, {p}): "
+    "Cramér’s V is at most {high}."
+)
+_UNDECIDED = sentence(
+    "No dependence of {first} and {second} can be told from noise (test of independence, {p})."
+)
+_OF = sentence("Of those with {given}, {share} have {value} ({level:.0%} interval {between}).")
+_LUMPED = sentence(
+    "Cramér’s V takes {values} together: their shares are below 5 standard errors, and would "
+    "drown it in noise"
+)
+_AND_MORE = sentence("{count:,} values of {first} and {second}")
 
 
 class PairKind(Kind[PairAnswer]):
@@ -115,10 +138,142 @@ class PairKind(Kind[PairAnswer]):
         value, _, condition = leading.partition(" given ")
         name = condition.partition("=")[0]
         margin = answer.margins[answer.names.index(name)]
-        alike = [f"{value} given {name}={each}" for each in _largest(margin.share, margin.values)]
+        order = np.argsort(-margin.share, kind="stable").tolist()
+        alike = [f"{value} given {name}={margin.values[place]}" for place in order]
         shown = list(dict.fromkeys([leading, *alike]))[:OFFERED]
         more = [each for each in chosen if each in answer.series.names and each not in shown]
         return [*shown[: max(1, OFFERED - len(more))], *more]
+
+
+def verdict_words(pair: PairAnswer) -> str:
+    """Whether there is any dependence, in a sentence."""
+    test, effect = pair.independence, pair.effect
+    if not pair.n:
+        return _NONE
+    if test is None or effect is None:
+        return counted(
+            "{count:,} report is too few for the test of independence, which takes {least}.",
+            "{count:,} reports are too few for the test of independence, which takes {least}.",
+            pair.n,
+            least=LEAST_FOR_TEST,
+        )
+    first, second = pair.names
+    known = math.isfinite(effect.v)
+    if pair.dependent:
+        template = _DEPENDENT if known else _FOUND
+    else:
+        template = _INDEPENDENT if known else _UNDECIDED
+    return message(
+        template,
+        first=first,
+        second=second,
+        p=_p(test.p_value),
+        level=pair.level,
+        v=f"{effect.v:.2f}",
+        low=f"{effect.low:.2f}",
+        high=f"{effect.high:.2f}",
+    )
+
+
+def finding_words(pair: PairAnswer, side: Side) -> tuple[str, tuple[Place, ...]]:
+    """What the two have to do with each other, as conditional shares in a sentence, and the cells
+    of that side that it names. The test and the size of the dependence are in `verdict_words`."""
+    (first, second), found = pair.names, side.shares
+    if not pair.dependent or side.residuals is None:
+        if pair.independence is None:
+            return verdict_words(pair), ()
+        template = sentence("No link between {first} and {second} can be told from noise.")
+        return message(template, first=first, second=second), ()
+    surely = np.abs(side.residuals.value / side.residuals.std_error)
+    surely = np.where(found.known & side.carries, surely, -1.0)
+    row, column = (int(each) for each in np.unravel_index(surely.argmax(), surely.shape))
+    if surely[row, column] < 0:
+        template = sentence("{first} and {second} go together.")
+        return message(template, first=first, second=second), ()
+    # The same value among the devices whose share of it is furthest from this one.
+    away = np.abs(found.share[:, column] - found.share[row, column])
+    away = np.where(found.known[:, column], away, -1.0)
+    other = int(away.argmax())
+    if away[other] <= 0:
+        template = sentence("{first} and {second} go together: {told}")
+        told = conditional_words(pair, side, (row, column))
+        return message(template, first=first, second=second, told=told), ((row, column),)
+    places: list[Place] = [(row, column), (other, column)]
+    more, less = sorted(places, key=lambda place: -float(found.share[place]))
+    texts = [_conditional_texts(side, place) for place in (more, less)]
+    return message(
+        "{first} and {second} go together: {share} of those with {given} have {value}, and {other} "
+        "of those with {other_given}.",
+        first=first,
+        second=second,
+        share=texts[0][2].text,
+        given=texts[0][0],
+        value=texts[0][1],
+        other=texts[1][2].text,
+        other_given=texts[1][0],
+    ), (more, less)
+
+
+def conditional_words(pair: PairAnswer, side: Side, place: Place) -> str:
+    """One conditional share, in a sentence."""
+    condition, value, told = _conditional_texts(side, place)
+    return message(
+        _OF,
+        given=condition,
+        value=value,
+        share=told.text,
+        level=pair.level,
+        between=told.between,
+    )
+
+
+def _conditional_texts(side: Side, place: Place) -> tuple[str, str, Estimate]:
+    """What is given, the value, and its share, as text."""
+    condition, value = (
+        cell_words(f"{name}={margin.values[at]}")
+        for name, margin, at in zip(side.names, side.margins, place, strict=True)
+    )
+    return condition, value, _share(side.shares, place)
+
+
+def fakes_words(pair: PairAnswer) -> tuple[str, ...]:
+    """What fake devices could do to conditional shares and to the test, in sentences."""
+    found = []
+    if math.isfinite(pair.budget_of_conditionals):
+        points = CONDITIONALS.text(pair.budget_of_conditionals, pair.budget_of_conditionals)
+        found.append(
+            message(
+                "{fakes:.3g}% fake devices could move a conditional share that is shown by up to "
+                "{points} points.",
+                fakes=100 * pair.fakes,
+                points=points,
+            )
+        )
+    if pair.fakes_to_reject is not None:
+        found.append(
+            message(
+                "{percent:.2g}% fake devices that send the same report are enough for the test to "
+                "call two independent metrics dependent.",
+                percent=100 * pair.fakes_to_reject,
+            )
+        )
+    return tuple(found)
+
+
+def pair_remarks(pair: PairAnswer) -> Iterator[str]:
+    """What to bear in mind about the effect size, as the warnings have it."""
+    lumped = pair.lumped
+    if not lumped:
+        return
+    first, second = pair.names
+    values = listed(map(cell_words, lumped))
+    if len(lumped) > _LISTED:
+        values = message(_AND_MORE, count=len(lumped), first=first, second=second)
+    yield message(_LUMPED, values=values)
+
+
+def _p(p_value: float) -> str:
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
 
 
 def heat_map(answer: PairAnswer, side: Side, most: int | None = None) -> HeatMap:
@@ -218,11 +373,7 @@ def _cell_row(answer: PairAnswer, place: int, truth: Any) -> Sequence[Any]:
         value_words(margin.values[index]) for margin, index in zip(answer.margins, at, strict=True)
     )
     given = [
-        formats.estimate_of(
-            CONDITIONALS, *(float(each[at]) for each in (side.share, side.low, side.high))
-        )
-        if side.known[at]
-        else Estimate(None, CONDITIONALS.unknown)
+        _share(side, at) if side.known[at] else Estimate(None, CONDITIONALS.unknown)
         for side in answer.conditionals
     ]
     beyond = None
@@ -234,12 +385,16 @@ def _cell_row(answer: PairAnswer, place: int, truth: Any) -> Sequence[Any]:
         WordedValue(first, first, tag="" if joint.detected[place] else formats.NOISE),
         second,
         None if truth is None else CONDITIONALS.full(float(truth[place]), 0.001),
-        formats.estimate_of(
-            CONDITIONALS, *(float(each[place]) for each in (joint.share, joint.low, joint.high))
-        ),
+        _share(joint, place),
         *given,
         beyond,
     )
+
+
+def _share(found: Shares | Conditionals, place: int | Place) -> Estimate:
+    """One of these shares."""
+    numbers = (float(each[place]) for each in (found.share, found.low, found.high))
+    return formats.estimate_of(CONDITIONALS, *numbers)
 
 
 def _places(share: Any, most: int | None) -> list[int]:
@@ -248,7 +403,3 @@ def _places(share: Any, most: int | None) -> list[int]:
         return list(range(len(share)))
     largest: list[int] = np.sort(np.argsort(-share, kind="stable")[:most]).tolist()
     return largest
-
-
-def _largest(share: Any, values: Sequence[str]) -> list[str]:
-    return [values[place] for place in np.argsort(-share, kind="stable").tolist()]

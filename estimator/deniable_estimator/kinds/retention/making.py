@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -78,8 +78,7 @@ def estimate_retention(part: Part, level: float, adjust: Adjustment) -> Retentio
         verdict=Verdict.of(figures),
         warnings=(
             *_caveats(basis, lifecycle),
-            *_missing(missing if tally.reports else 0),
-            *_silent(participation, mechanism.ages),
+            *_untold(missing if tally.reports else 0, participation, mechanism.ages),
         ),
         window=mechanism.window,
         asked=participation,
@@ -160,32 +159,24 @@ def _caveats(basis: Basis, lifecycle: Shares | None) -> tuple[str, ...]:
     return lifecycle.warnings if lifecycle is not None and lifecycle.n else few_notes(basis.n)
 
 
-def _missing(count: int) -> tuple[str, ...]:
-    if not count:
-        return ()
-    return (
-        counted(
+def _untold(missing: int, participation: Participation, ages: int) -> Iterator[str]:
+    """That windows are missing, and that the ledger silences devices so early that they look as if
+    they had gone."""
+    if missing:
+        yield counted(
             "{count} window is kept only as a part of a longer sum, which says nothing of cohorts "
             "and growth",
             "{count} windows are kept only as parts of longer sums, which say nothing of cohorts "
             "and growth",
-            count,
-        ),
-    )
-
-
-def _silent(participation: Participation, ages: int) -> tuple[str, ...]:
-    """That the ledger silences devices so early that they look as if they had gone."""
+            missing,
+        )
     most = participation.most
-    if not participation.n or most is None or most > max(ages, _LONG):
-        return ()
-    return (
-        message(
+    if participation.n and most is not None and most <= max(ages, _LONG):
+        yield message(
             "the registry's lifetime_epsilon ends the reports of a device after {most} windows, "
             "and from then on it looks as if it did not come back: raise it, or remove it",
             most=most,
-        ),
-    )
+        )
 
 
 def _number(tally: Tally) -> int:

@@ -90,11 +90,8 @@ def _facts(tells: ExpectedRetention, made: MemoizedRetention, new: float) -> Ite
             message("reports: each device answers one for ever"),
         )
     if tells.exact is not None and tells.lifecycle is not None:
-        yield Fact(
-            "lifecycle",
-            message("Lifecycle"),
-            tells.lifecycle,
-            words.within(tells.lifecycle),
+        yield words.width_fact(
+            *("lifecycle", message("Lifecycle"), tells.lifecycle),
             message(
                 "for all devices like them; ±{exact} points from an exact count of these devices "
                 "at most (95%)",

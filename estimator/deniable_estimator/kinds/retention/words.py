@@ -1,4 +1,5 @@
-"""Who comes back on the pages: the lifecycle, the average curve, each cohort, and growth."""
+"""Who comes back, in words: sentences, and on the pages the lifecycle, the average curve, each
+cohort, and growth."""
 
 from __future__ import annotations
 
@@ -8,27 +9,27 @@ from dataclasses import replace
 
 import numpy as np
 
+from deniable.protocol import windows
+from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE
 from deniable_estimator.analyses.retention import Ratio
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture, WordedValue
 from deniable_estimator.document.plot.marks import CellRow, Chart, HeatCell, HeatMap, LineChart
 from deniable_estimator.document.plot.scales import Tick, levels_from_zero
 from deniable_estimator.document.units import half_width
-from deniable_estimator.kinds.formats import interval_title, kind
+from deniable_estimator.kinds.formats import estimate, estimate_of, interval_title, kind
 from deniable_estimator.kinds.kind import Kind, Shown
 from deniable_estimator.kinds.numbers.charts import band_line
 from deniable_estimator.kinds.numbers.words import poisoning, series_frame
 from deniable_estimator.kinds.retention.making import combine_retentions, estimate_retention
-from deniable_estimator.kinds.retention.retention import NAMES, RetentionAnswer, retention_series
-from deniable_estimator.kinds.retention.sentences import (
-    devices_between,
-    devices_text,
-    finding_words,
-    growth_words,
-    impossible_words,
-    quick_text,
+from deniable_estimator.kinds.retention.retention import (
+    NAMES,
+    Around,
+    RetentionAnswer,
+    WindowGrowth,
+    retention_series,
 )
 from deniable_estimator.kinds.shares.charts import bar_chart
-from deniable_estimator.messages import counted, message
+from deniable_estimator.messages import counted, message, sentence, spaced
 from deniable_estimator.statistics.intervals import FloatArray
 
 _COHORTS = 26
@@ -36,7 +37,6 @@ _COHORTS = 26
 
 _WINDOWS = 13
 """Windows of the table of growth."""
-
 
 _HEIGHT = 160
 
@@ -64,6 +64,32 @@ _WINDOW = {"day": message("Day"), "week": message("Week"), "month": message("Mon
 _WIDE = 0.2
 """Where an interval is wider, a cell has no colour: it would show noise."""
 
+_LIFECYCLE = sentence(
+    "{new} of the devices are new, {stayed} stayed from the {kind} before, and {returned} came "
+    "back after a gap."
+)
+_AGE: dict[windows.Kind, str] = {
+    "day": sentence(
+        "{retention} of new devices are active on the day after their first ({level:g}% interval "
+        "{between})."
+    ),
+    "week": sentence(
+        "{retention} of new devices are active in the week after their first ({level:g}% interval "
+        "{between})."
+    ),
+    "month": sentence(
+        "{retention} of new devices are active in the month after their first ({level:g}% interval "
+        "{between})."
+    ),
+}
+_TOO_FEW = message("Too few new devices have reported to tell how many come back.")
+_NOT_OVER = message("How many come back is told when these windows have ended.")
+_NONE = message("The reports on cohorts do not fit to any retention; do not rely on them.")
+_QUICK = sentence(
+    "In {window}, {quick} devices were new or back for each one that was lost ({level:g}% interval "
+    "{low} to {high})."
+)
+
 
 class RetentionKind(Kind[RetentionAnswer]):
     """Who is new, who stays, who comes back."""
@@ -78,7 +104,11 @@ class RetentionKind(Kind[RetentionAnswer]):
         return finding_words(answer)
 
     def unsound(self, answer: RetentionAnswer) -> str | None:
-        return impossible_words(answer)
+        if answer.lifecycle is not None and answer.lifecycle.impossible.any():
+            return message(
+                "Impossible shares of the lifecycle. No honest crowd has them; do not rely on them."
+            )
+        return _NONE if answer.curve is not None and answer.curve.empty[:1].any() else None
 
     def unknown(self, answer: RetentionAnswer) -> bool:
         """Whether nothing is known of the leading series."""
@@ -114,6 +144,73 @@ class RetentionKind(Kind[RetentionAnswer]):
         kept = [each for each in drawn if not isinstance(each, LineChart)]
         title = message("{metric}: who comes back", metric=answer.metric)
         return [replace(each, title=title, description=finding_words(answer)) for each in kept]
+
+
+def finding_words(answer: RetentionAnswer) -> str:
+    """The answer, in two sentences at most."""
+    told: list[str] = []
+    if answer.cohorts is not None:
+        told.append(_age_words(answer))
+    if answer.lifecycle is not None and answer.lifecycle.n:
+        new, stayed, returned = (
+            estimate(answer.unit, *answer.series.at(each)) for each in LIFECYCLE
+        )
+        told.append(
+            message(_LIFECYCLE, new=new, stayed=stayed, returned=returned, kind=kind(answer.window))
+        )
+    return spaced(told)
+
+
+def growth_words(answer: RetentionAnswer) -> str:
+    """What the newest window with one before it says of growth; empty without one."""
+    for each in reversed(answer.growth):
+        if each.quick is not None and math.isfinite(each.quick.high):
+            width = each.quick.high - each.quick.low
+            digits = 2 if width > 0.01 else 3 if width > 0.001 else 4
+            return message(
+                _QUICK,
+                window=each.window,
+                quick=f"{each.quick.value:.{digits}f}",
+                level=answer.level * 100,
+                low=f"{each.quick.low:.{digits}f}",
+                high=f"{each.quick.high:.{digits}f}",
+            )
+    return ""
+
+
+def devices_text(found: Around) -> str:
+    """A number of devices, to the digits that its interval allows."""
+    spread = half_width(*found)
+    step = 10 ** max(0, math.floor(math.log10(spread))) if 0 < spread < math.inf else 1
+    return f"{round(found.value / step) * step:,.0f}"
+
+
+def devices_between(found: Around) -> str:
+    """Its interval, to the same digits."""
+    low, high = (devices_text(Around(end, found.low, found.high)) for end in found[1:])
+    return message("{low} to {high}", low=low, high=high)
+
+
+def quick_text(each: WindowGrowth) -> str:
+    """The devices that came for each one lost; empty where that is not known."""
+    return "" if each.quick is None or math.isnan(each.quick.value) else f"{each.quick.value:.2f}"
+
+
+def _age_words(answer: RetentionAnswer) -> str:
+    curve = answer.curve
+    assert curve is not None
+    numbers = answer.series.at("age 1")
+    if not answer.ended:
+        return _NOT_OVER
+    if math.isnan(numbers[0]):
+        return _NONE if curve.empty[0] else _TOO_FEW
+    told = estimate_of(answer.unit, *numbers)
+    return message(
+        _AGE[answer.window],
+        retention=told.text,
+        level=answer.level * 100,
+        between=told.between,
+    )
 
 
 def _growth(answer: RetentionAnswer) -> Frame:

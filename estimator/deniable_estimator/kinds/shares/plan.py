@@ -139,29 +139,18 @@ def _detection_facts(
         power,
     )
     needed = math.ceil(detection.reports_to_detect(chosen, size, share) / crowd.rate)
-    yield Fact(
-        "devices_to_detect",
-        message("To detect {share}", share=told),
-        needed,
-        words.devices(needed),
-        power,
-    )
+    name = message("To detect {share}", share=told)
+    yield words.devices_fact("devices_to_detect", name, needed, power)
     needed = math.ceil(detection.reports_for_half_width(chosen, share, half_width) / crowd.rate)
-    yield Fact(
+    yield words.devices_fact(
         "devices_for_half_width",
         message("For ±{width} points", width=SHARES.text(half_width, half_width)),
         needed,
-        words.devices(needed),
         message("in the 95% interval of a share of {share}", share=told),
     )
     error = detection.std_error(chosen, share, crowd.reports)
-    yield Fact(
-        "std_error",
-        message("Standard error"),
-        error,
-        words.within(error),
-        message("of a share of {share}", share=told),
-    )
+    told = message("of a share of {share}", share=told)
+    yield words.width_fact("std_error", message("Standard error"), error, told)
 
 
 def _memory_facts(
