@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
@@ -181,13 +181,9 @@ def _segments(tables: Any) -> tuple[Segment, ...]:
         raise SchemeError("the scheme's segments must be a list of names with their values")
     if len({each["name"] for each in tables}) < len(tables):
         raise SchemeError("the scheme names a segment twice")
-    wrong: list[str] = []
-    found = [
-        read_segment(
-            each["name"], {"values": each["values"]}, lambda key, message: wrong.append(message)
-        )
-        for each in tables
-    ]
-    if wrong:
-        raise SchemeError(f"a segment of the scheme {wrong[0]}")
+    found = [read_segment(each["name"], {"values": each["values"]}, _refuse) for each in tables]
     return tuple(Segment(each.name, each.values) for each in found if each is not None)
+
+
+def _refuse(key: str | None, message: str) -> NoReturn:
+    raise SchemeError(f"a segment of the scheme {message}")
