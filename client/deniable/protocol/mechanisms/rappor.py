@@ -174,26 +174,21 @@ class Rounds(Parametrized):
         """How often a bit that is not set is reported as 1."""
         return Fraction(self.p * (2 * ONE - self.f) + self.q * self.f, 2 * ONE * ONE)
 
-    @property
-    def odds(self) -> Fraction:
-        """One report of two bits that change places."""
-        return self.p11 * (1 - self.p01) / (self.p01 * (1 - self.p11))
-
-    @property
-    def lifetime_odds(self) -> Fraction:
-        """The memo of two bits that change places."""
-        return Fraction(2 * ONE - self.f, self.f) ** 2
-
-    @property
-    def fresh_odds(self) -> Fraction:
-        """One report of one bit, between its two memos."""
-        return max(Fraction(self.q, self.p), Fraction(ONE - self.p, ONE - self.q))
-
 
 class _TwoRounds(Memoizing[Item], FrequencyOracle[Item]):
     """Memos and reports of bitmaps, of a mechanism whose entries are the bitmaps themselves."""
 
     rounds: Rounds
+
+    def _reveal(self, rounds: Rounds, hashes: int, bits: int) -> None:
+        """Set the odds of filters of so many bits, of which two strings differ in two for each of
+        their hashes, and two memos in all."""
+        self.rounds, p11, p01 = rounds, rounds.p11, rounds.p01
+        self.odds = (p11 * (1 - p01) / (p01 * (1 - p11))) ** hashes
+        self.lifetime_odds = Fraction(2 * ONE - rounds.f, rounds.f) ** (2 * hashes)
+        # Of one bit, between its two memos.
+        fresh = max(Fraction(rounds.q, rounds.p), Fraction(ONE - rounds.p, ONE - rounds.q))
+        self.fresh_odds = fresh**bits
 
     def memoize(self, cell: int, bits: Bits = system_bits) -> int:
         return _permanent(cell, self.rows[0].width, self.rounds.f, bits)
@@ -217,11 +212,9 @@ class BasicRappor(_TwoRounds[int]):
 
     def __init__(self, size: int, rounds: Rounds) -> None:
         self.check_size(size, MAX_BITS)
-        self.size, self.rounds = size, rounds
-        self.rows = (Row(size, Packing.BITMAP, None),)
+        self.size, self.rows = size, (Row(size, Packing.BITMAP, None),)
         self.p, self.q = rounds.p11, rounds.p01
-        self.odds, self.lifetime_odds = rounds.odds, rounds.lifetime_odds
-        self.fresh_odds = rounds.fresh_odds**size
+        self._reveal(rounds, 1, size)
 
     @classmethod
     def design(cls, size: int, epsilon: float, lifetime_epsilon: float) -> Self:
@@ -277,10 +270,7 @@ class Rappor(_Filtered, _TwoRounds[str]):
 
     def __init__(self, bloom: Bloom, rounds: Rounds) -> None:
         super().__init__(bloom, rounds.p11, rounds.p01)
-        self.rounds = rounds
-        self.odds = rounds.odds**bloom.h
-        self.lifetime_odds = rounds.lifetime_odds**bloom.h
-        self.fresh_odds = rounds.fresh_odds**bloom.k
+        self._reveal(rounds, bloom.h, bloom.k)
 
     @classmethod
     def design(cls, salt: str, epsilon: float, lifetime_epsilon: float) -> Self:
