@@ -16,7 +16,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from deniable.protocol import checks
@@ -151,7 +150,7 @@ def read_segment(name: str, table: Mapping[str, Any], report: Report) -> Segment
             'ones under other = "other"',
         )
         return None
-    report_mistakes(values, partial(report, "values"))
+    report_mistakes("values", values, report)
     return Segment(name, tuple(values), other, held.get("why"))
 
 

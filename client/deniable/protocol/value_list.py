@@ -108,17 +108,17 @@ def listed_value(value: object, listed: Container[str], other: str | None) -> st
     )
 
 
-def report_mistakes(values: Sequence[str], report: Callable[[str], None]) -> None:
-    """Report each value in normal form C that is listed twice, or cannot be one."""
+def report_mistakes(key: str, values: Sequence[str], report: Callable[..., None]) -> None:
+    """Report each value of a key, in normal form C, that is listed twice, or cannot be one."""
     seen: set[str] = set()
     for value in values:
         if value in seen:
-            report(f"lists {value!r} twice")
+            report(key, f"lists {value!r} twice")
         seen.add(value)
         try:
             value_text(value)
         except ValueError as error:
-            report(f"lists {value[:20]!r}, which {error}")
+            report(key, f"lists {value[:20]!r}, which {error}")
 
 
 def value_texts(texts: Sequence[str], source: str) -> list[str]:
