@@ -40,16 +40,8 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.frozen import frozen
 from deniable.protocol.hashing import hash64
-from deniable.protocol.mechanisms.base import (
-    ONE,
-    FrequencyOracle,
-    Item,
-    Memoizing,
-    Packing,
-    Report,
-    Row,
-)
-from deniable.protocol.mechanisms.compatible import bitmap_likelihood
+from deniable.protocol.mechanisms.base import ONE, Item, Memoizing, Packing, Report, Row
+from deniable.protocol.mechanisms.compatible import Bitmaps, OwnBits
 from deniable.protocol.mechanisms.limits import MAX_CELLS, SALT, Parametrized, check_memo_epsilon
 from deniable.protocol.randomness import PRECISION, Bits, below, flips, system_bits
 
@@ -175,7 +167,7 @@ class Rounds(Parametrized):
         return Fraction(self.p * (2 * ONE - self.f) + self.q * self.f, 2 * ONE * ONE)
 
 
-class _TwoRounds(Memoizing[Item], FrequencyOracle[Item]):
+class _TwoRounds(Memoizing[Item], Bitmaps[Item]):
     """Memos and reports of bitmaps, of a mechanism whose entries are the bitmaps themselves."""
 
     rounds: Rounds
@@ -190,6 +182,9 @@ class _TwoRounds(Memoizing[Item], FrequencyOracle[Item]):
         fresh = max(Fraction(rounds.q, rounds.p), Fraction(ONE - rounds.p, ONE - rounds.q))
         self.fresh_odds = fresh**bits
 
+    def cell(self, row: int, item: Item) -> int:
+        return self.bitmap(row, item)
+
     def memoize(self, cell: int, bits: Bits = system_bits) -> int:
         return _permanent(cell, self.rows[0].width, self.rounds.f, bits)
 
@@ -197,7 +192,7 @@ class _TwoRounds(Memoizing[Item], FrequencyOracle[Item]):
         return Report(row, flips(memo, self.rows[0].width, self.rounds.q, self.rounds.p, bits))
 
 
-class BasicRappor(_TwoRounds[int]):
+class BasicRappor(_TwoRounds[int], OwnBits):
     """RAPPOR over a closed domain of `size` values: a bit for each.
 
     A pure protocol with p = p11 and q = p01.
@@ -208,12 +203,12 @@ class BasicRappor(_TwoRounds[int]):
 
     name: ClassVar[str] = "basic_rappor"
     bounds: ClassVar = {"size": (2, MAX_BITS), "rounds": Rounds}
-    size: int
 
     def __init__(self, size: int, rounds: Rounds) -> None:
         self.check_size(size, MAX_BITS)
         self.size, self.rows = size, (Row(size, Packing.BITMAP, None),)
-        self.p, self.q = rounds.p11, rounds.p01
+        self.p = rounds.p11
+        self.q = self.p01 = rounds.p01
         self._reveal(rounds, 1, size)
 
     @classmethod
@@ -225,21 +220,12 @@ class BasicRappor(_TwoRounds[int]):
         """
         return cls(size, Rounds.tuned(epsilon, lifetime_epsilon))
 
-    def cell(self, row: int, item: int) -> int:
-        self.require_item(item)
-        return 1 << item
 
-    def likelihood(self, report: Report, item: int) -> Fraction:
-        return bitmap_likelihood(report.columns, 1 << item, self.size, self.p, self.q)
-
-
-class _Filtered(FrequencyOracle[str]):
-    """Reports of the Bloom filters of strings: `p` is the chance that a bit of the filter is 1, and
-    `p01` that of any other bit."""
+class _Filtered(Bitmaps[str]):
+    """Reports of the Bloom filters of strings, in cohorts."""
 
     bloom: Bloom
     size: None
-    p01: Fraction
 
     def __init__(self, bloom: Bloom, p11: Fraction, p01: Fraction) -> None:
         self.bloom, self.size, self.rows = bloom, None, bloom.rows
@@ -247,10 +233,8 @@ class _Filtered(FrequencyOracle[str]):
         missed = (1 - Fraction(1, bloom.k)) ** bloom.h
         self.p, self.q, self.p01 = p11, p11 - missed * (p11 - p01), p01
 
-    def likelihood(self, report: Report, item: str) -> Fraction:
-        bitmap = self.bloom.filter(report.row, item)
-        each = bitmap_likelihood(report.columns, bitmap, self.bloom.k, self.p, self.p01)
-        return each / self.bloom.cohorts
+    def bitmap(self, row: int, item: str) -> int:
+        return self.bloom.filter(row, item)
 
 
 class Rappor(_Filtered, _TwoRounds[str]):
@@ -298,9 +282,6 @@ class Rappor(_Filtered, _TwoRounds[str]):
         """
         return cls(Bloom(salt, 128, 32, 2), Rounds(ONE // 2, ONE // 4, ONE * 3 // 4))
 
-    def cell(self, row: int, item: str) -> int:
-        return self.bloom.filter(row, item)
-
 
 class OneTimeRappor(_Filtered):
     """RAPPOR without its instantaneous round and without memos: each report has new noise.
@@ -328,7 +309,7 @@ class OneTimeRappor(_Filtered):
 
     def randomize(self, item: str, bits: Bits = system_bits) -> Report:
         row = below(self.bloom.cohorts, bits)
-        return Report(row, _permanent(self.bloom.filter(row, item), self.bloom.k, self.f, bits))
+        return Report(row, _permanent(self.bitmap(row, item), self.bloom.k, self.f, bits))
 
 
 def _check_f(f: int) -> None:
