@@ -69,6 +69,14 @@ def test_bad_documents_are_refused(case):
     assert case["error"] in refused(case["document"])
 
 
+def test_what_no_schema_can_say_is_refused():
+    """Of another format nothing else is judged; half of a surrogate pair is no text."""
+    assert refused({"format": 2, "app": 7}) == {"format"}
+    document = compiled_cases.document("browser")
+    document["metrics"]["browser"]["description"] = "\ud800"
+    assert refused(document) == {"metrics.browser.description"}
+
+
 def test_what_the_schema_refuses_is_refused():
     """No document that breaks the published form is taken; some are refused for more than form."""
     broken = [case for case in BAD if not FORM.is_valid(case["document"])]

@@ -29,6 +29,9 @@ def test_a_good_file_becomes_metrics(registry, stays):
     keys += ("aggregate", "tags", "values")
     told = [f"{each.name}.{key}: {getattr(each, key)}" for each in registry for key in keys]
     stays("good.txt", [f"lifetime_epsilon: {registry.lifetime_epsilon}", *told])
+    for each in registry:
+        line = registry.problem(each, "is looked for", "note").line
+        assert GOOD.read_text(encoding="utf-8").splitlines()[line - 1] == f"[metrics.{each.name}]"
 
 
 @pytest.mark.parametrize("path", sorted(REGISTRIES.glob("*mistake*.toml")), ids=lambda p: p.stem)
@@ -43,6 +46,7 @@ def test_every_mistake_is_reported_at_its_line(path):
     with pytest.raises(RegistryError) as caught:
         Registry.load(path)
     problems = list(caught.value.problems)
+    assert [each.line for each in problems] == sorted(each.line for each in problems)
     for number, part in expected:
         match = next((p for p in problems if p.line == number and part in p.message), None)
         assert match is not None, f"line {number} should say {part!r}"

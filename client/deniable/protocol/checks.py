@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import MAXYEAR, date
 from typing import Any, TypeAlias
 
+from deniable.protocol.value_list import is_unicode
+
 Check: TypeAlias = Callable[[Any], str | None]
 
 Report: TypeAlias = Callable[[str | None, str], None]
@@ -50,11 +52,8 @@ def table(advice: str) -> Check:
 def text(value: Any) -> str | None:
     if not isinstance(value, str) or not value.strip():
         return "must be text that is not empty"
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # JSON can write half of a surrogate pair
-        return "is not valid Unicode"
-    return None
+    # JSON can write half of a surrogate pair.
+    return None if is_unicode(value) else "is not valid Unicode"
 
 
 def line(value: Any) -> str | None:

@@ -15,6 +15,8 @@ import unicodedata
 
 import mmh3
 
+from deniable.protocol.value_list import is_unicode
+
 
 def hash_key(salt: str, text: str) -> bytes:
     """The bytes that are hashed for a string under a salt.
@@ -26,19 +28,6 @@ def hash_key(salt: str, text: str) -> bytes:
     if not is_unicode(joined):
         raise ValueError("the string is not valid Unicode: it holds a lone surrogate")
     return joined.encode()
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a string holds no half of a surrogate pair.
-
-    Python's own error holds the string. `raise ... from None` hides that error but keeps it in
-    `__context__`, and tools that report errors show it. So an error must be raised after this.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def hash64(salt: str, row: int, text: str) -> int:

@@ -152,7 +152,7 @@ class MetricReading(Table):
 
     def _check_epsilons(self) -> None:
         settings = self.settings
-        if "memo_epsilon" in settings and not self._memoizes():
+        if "memo_epsilon" in settings and settings.get("longitudinal") != "memoize":
             self.report(
                 "memo_epsilon",
                 'limits what one memo reveals: set longitudinal = "memoize", or remove it',
@@ -172,12 +172,10 @@ class MetricReading(Table):
                 f"is {memo}, above lifetime_epsilon {lifetime}: the device could never report",
             )
 
-    def _memoizes(self) -> bool:
-        return bool(self.settings.get("longitudinal") == "memoize")
-
     def _check_mechanism(self) -> None:
         """Whether there is such a mechanism, for this type and with or without memory."""
-        name, memoize = self.settings.get("mechanism"), self._memoizes()
+        name = self.settings.get("mechanism")
+        memoize = self.settings.get("longitudinal") == "memoize"
         if self.kind is None or name is None:
             return
         known, others = (self.kind.mechanisms(memoize=each) for each in (memoize, not memoize))

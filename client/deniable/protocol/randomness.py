@@ -99,24 +99,20 @@ def flips(ones: int, size: int, if_one: int, if_zero: int, bits: Bits = system_b
     is set in a threshold. Planes are drawn in blocks, because system calls are slow.
     """
     undecided = (1 << size) - 1
-    zeros = undecided ^ ones
+    # The bits of all thresholds in a plane, by its kind.
+    thresholds = (0, ones, undecided ^ ones, undecided)
     heads = 0
     for kinds in _planes(size, if_one, if_zero):
         block = bits(len(kinds) * size)
         for kind in kinds:
-            # Below its threshold: the first differing bit is 0 in the number, 1 in the threshold.
-            drawn = block & undecided
-            if kind == _NEITHER:
-                undecided ^= drawn
-            elif kind == _BOTH:
-                heads |= undecided ^ drawn
-                undecided = drawn
-            elif kind == _OF_ONES:
-                heads |= (undecided ^ drawn) & ones
-                undecided = drawn ^ (undecided & zeros)
-            else:
-                heads |= (undecided ^ drawn) & zeros
-                undecided = drawn ^ (undecided & ones)
+            decided = block & undecided
+            if kind:
+                threshold = thresholds[kind] & undecided
+                decided ^= threshold
+                # Below its threshold: the first differing bit is 0 in the number, 1 in the
+                # threshold.
+                heads |= decided & threshold
+            undecided ^= decided
             if not undecided:
                 return heads
             block >>= size
@@ -124,18 +120,13 @@ def flips(ones: int, size: int, if_one: int, if_zero: int, bits: Bits = system_b
     return heads
 
 
-_NEITHER, _OF_ONES, _OF_ZEROS, _BOTH = range(4)
-"""In which of the two thresholds a bit is 1."""
-
-
 @lru_cache(maxsize=64)
 def _planes(size: int, if_one: int, if_zero: int) -> tuple[tuple[int, ...], ...]:
-    """The kind of each bit of two thresholds, from the most significant bit to the last that is
-    1, in blocks. The first block is nearly always enough; the others are for coins that are
-    still undecided."""
+    """The kind of each bit of two thresholds (1: it is set in the first, 2: in the second, 3: in
+    both), from the most significant bit to the last that is 1, in blocks. The first block is
+    nearly always enough; the others are for coins that are still undecided."""
     kinds = tuple(
-        _OF_ONES * (if_one >> shift & 1) + _OF_ZEROS * (if_zero >> shift & 1)
-        for shift in range(PRECISION - 1, -1, -1)
+        (if_one >> shift & 1) + 2 * (if_zero >> shift & 1) for shift in range(PRECISION - 1, -1, -1)
     )
     last = max((place for place, kind in enumerate(kinds, 1) if kind), default=0)
     first = min(last, size.bit_length() + 3)

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from deniable.protocol import keys
 from deniable.protocol.checks import Report, accepted
@@ -84,14 +84,14 @@ class Registry:
         return cls.from_document(document, source)
 
     @classmethod
-    def from_document(cls, document: Any, source: str = "metrics.json") -> Self:
+    def from_document(cls, document: Any, source: str = "metrics.json") -> Registry:
         """The registry that `compile` describes. None of its claims is trusted.
 
         Raises:
             RegistryError: the document holds mistakes, reveals more than it declares, or is not
                 what compiling its registry gives (everything that is wrong is listed).
         """
-        registry = cls(**_Reading(document, source, compiled=True).read())
+        registry = _Reading(document, source, compiled=True).read()
         if wrong := [*_differences(document, registry.compile(keep=True))]:
             raise RegistryError(wrong, source)
         return registry
@@ -118,7 +118,7 @@ class Registry:
         }
 
     @classmethod
-    def parse(cls, text: str, source: str = "metrics.toml", folder: str | Path = "") -> Self:
+    def parse(cls, text: str, source: str = "metrics.toml", folder: str | Path = "") -> Registry:
         """Read a registry from TOML text; a `values_file` is looked for in `folder`, by
         default the working directory.
 
@@ -136,9 +136,7 @@ class Registry:
             found = re.search(r"line (\d+)", str(error))
             problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
             raise RegistryError([problem], source) from None
-        lines = locate(text)
-        fields = _Reading(document, source, lines, os.fspath(folder)).read()
-        return cls(**fields, lines=lines)
+        return _Reading(document, source, locate(text), os.fspath(folder)).read()
 
     @cached_property
     def pairs(self) -> Mapping[str, tuple[Metric, ...]]:
@@ -204,14 +202,8 @@ def _differences(given: Any, made: Any, path: tuple[str, ...] = ()) -> Iterator[
         for key in {**made, **given}:
             yield from _differences(given.get(key, _ABSENT), made.get(key, _ABSENT), (*path, key))
     elif given != made or isinstance(given, bool) != isinstance(made, bool):
-        told = "be left out" if made is _ABSENT else f"be {_shown(made)}"
-        told = f"must {told}: that is what compiling this registry gives"
+        told = "is not what compiling this registry gives: compile metrics.toml again"
         yield Problem(None, ".".join(path), "is missing" if given is _ABSENT else told)
-
-
-def _shown(value: Any) -> str:
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= 100 else f"{text[:100]} ..."
 
 
 _NAME_FORM = "a lower-case letter and up to 63 more of a-z, 0-9 and _"
@@ -247,25 +239,19 @@ class _Reading:
 
         return report
 
-    def read(self) -> dict[str, Any]:
-        """The fields of the registry.
+    def read(self) -> Registry:
+        """The registry.
 
         Raises:
             RegistryError: there are problems.
         """
-        # Another format has other keys, so complaints about these would mislead.
-        wrong = keys.IS_FORMAT(self._document.get("format")) if self._compiled else None
-        if wrong:
-            self._at()("format", wrong)
-        fields = {} if wrong else self._read()
-        if self._problems:
-            self._problems.sort(key=lambda problem: problem.line or 0)
-            raise RegistryError(self._problems, self._source)
-        return {**fields, "source": self._source}
-
-    def _read(self) -> dict[str, Any]:
         document, known, report = self._document, keys.TOP_KEYS, self._at()
-        if self._compiled:  # what else is in it, is compared with what compiling gives
+        if self._compiled:
+            # Another format has other keys, so complaints about these would mislead.
+            if wrong := keys.IS_FORMAT(document.get("format")):
+                report("format", wrong)
+                raise RegistryError(self._problems, self._source)
+            # What else is in it, is compared with what compiling gives.
             known = {key: check for key, check in known.items() if key != "schema"}
             document = {key: document[key] for key in known if document.get(key) is not None}
         for key in ("schema", "app", "metrics"):
@@ -297,13 +283,18 @@ class _Reading:
             metric = self._read_metric(name, tables[name], context)
             if metric is not None:
                 found[name] = metric
-        return {
-            "app": held.get("app"),
-            "metrics": {name: found[name] for name in tables if name in found},
-            "lifetime_epsilon": held.get("lifetime_epsilon"),
-            "segments": {name: each for name, each in segments.items() if each is not None},
+        if self._problems:
+            self._problems.sort(key=lambda problem: problem.line or 0)
+            raise RegistryError(self._problems, self._source)
+        return Registry(
+            app=held["app"],
+            metrics={name: found[name] for name in tables if name in found},
+            lifetime_epsilon=held.get("lifetime_epsilon"),
+            source=self._source,
+            lines=self._lines,
+            segments={name: each for name, each in segments.items() if each is not None},
             **{key: held.get(key) for key in keys.PEOPLE_KEYS},
-        }
+        )
 
     def _read_metric(self, name: str, table: Any, context: Context) -> Metric | None:
         report = self._at("metrics", name)

@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import MAX_CELLS, FrequencyOracle, Mechanism, Row, rebuild
-from deniable.protocol.segments import (
-    MAX_COMBINATIONS,
-    MAX_SEGMENTS,
-    Segment,
-    combinations,
-    labels,
-    read_segment,
-)
+from deniable.protocol.segments import Segment, check_segments, combinations, labels, segments_of
 from deniable.protocol.types import TYPES
 
 if TYPE_CHECKING:
@@ -69,16 +62,7 @@ class Scheme:
         size = mechanism.size if isinstance(mechanism, FrequencyOracle) else None
         if values and size is not None and len(values) != size:
             raise SchemeError(f"the scheme names {len(values)} values for a mechanism over {size}")
-        count = combinations(self.segments)
-        if len(self.segments) > MAX_SEGMENTS or count > MAX_COMBINATIONS:
-            raise SchemeError.of(
-                "segment_combinations",
-                "the segments have {count:,} combinations; a metric may have {segments} segments, "
-                "and {most} combinations: drop a segment, or group values",
-                count=count,
-                segments=MAX_SEGMENTS,
-                most=MAX_COMBINATIONS,
-            )
+        count = check_segments(self.segments)
         if count > 1 and (cells := sum(row.width for row in self.rows)) > MAX_CELLS:
             raise SchemeError.of(
                 "segment_cells",
@@ -166,28 +150,5 @@ class Scheme:
         mechanism = rebuild(name, parameters)
         if not TYPES[kind].suits(mechanism):
             raise SchemeError(f"a {kind} is not reported through {name}")
-        segments = _segments(definition.get("segments", []))
+        segments = segments_of(definition.get("segments", []))
         return cls(kind, mechanism, tuple(values or ()), segments)
-
-
-def _segments(tables: Any) -> tuple[Segment, ...]:
-    """The segments of a definition, each with its name and its values."""
-    if not isinstance(tables, list) or not all(
-        isinstance(each, Mapping)
-        and set(each) == {"name", "values"}
-        and isinstance(each["name"], str)
-        for each in tables
-    ):
-        raise SchemeError("the scheme's segments must be a list of names with their values")
-    if len({each["name"] for each in tables}) < len(tables):
-        raise SchemeError("the scheme names a segment twice")
-    wrong: list[str] = []
-    found = [
-        read_segment(
-            each["name"], {"values": each["values"]}, lambda key, message: wrong.append(message)
-        )
-        for each in tables
-    ]
-    if wrong:
-        raise SchemeError(f"a segment of the scheme {wrong[0]}")
-    return tuple(Segment(each.name, each.values) for each in found if each is not None)

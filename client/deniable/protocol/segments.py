@@ -16,12 +16,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from deniable.protocol import checks
 from deniable.protocol.checks import Check, Report, accepted
-from deniable.protocol.errors import SegmentError
+from deniable.protocol.errors import SchemeError, SegmentError
 from deniable.protocol.frozen import frozen
 from deniable.protocol.value_list import listed_value, report_mistakes
 
@@ -106,6 +105,25 @@ def combinations(segments: Iterable[Segment]) -> int:
     return math.prod(len(each.values) for each in segments)
 
 
+def check_segments(segments: Sequence[Segment]) -> int:
+    """How many combinations of their values there are, if a tally may have so many.
+
+    Raises:
+        SchemeError: there are too many segments, or combinations of them.
+    """
+    count = combinations(segments)
+    if len(segments) > MAX_SEGMENTS or count > MAX_COMBINATIONS:
+        raise SchemeError.of(
+            "segment_combinations",
+            "the segments have {count:,} combinations; a metric may have {segments} segments, and "
+            "{most} combinations: drop a segment, or group values",
+            count=count,
+            segments=MAX_SEGMENTS,
+            most=MAX_COMBINATIONS,
+        )
+    return count
+
+
 def labels(segments: Sequence[Segment]) -> list[dict[str, str]]:
     """Every combination in the order of the rows: the name of each segment with its value."""
     found: list[dict[str, str]] = [{}]
@@ -151,8 +169,31 @@ def read_segment(name: str, table: Mapping[str, Any], report: Report) -> Segment
             'ones under other = "other"',
         )
         return None
-    report_mistakes(values, partial(report, "values"))
+    report_mistakes("values", values, report)
     return Segment(name, tuple(values), other, held.get("why"))
+
+
+def segments_of(tables: Any) -> tuple[Segment, ...]:
+    """The segments that the definition of a scheme names, each with its values.
+
+    Raises:
+        SchemeError: it names none in this form.
+    """
+    if not isinstance(tables, list) or not all(
+        isinstance(each, Mapping)
+        and set(each) == {"name", "values"}
+        and isinstance(each["name"], str)
+        for each in tables
+    ):
+        raise SchemeError("the scheme's segments must be a list of names with their values")
+    if len({each["name"] for each in tables}) < len(tables):
+        raise SchemeError("the scheme names a segment twice")
+    found = [read_segment(each["name"], {"values": each["values"]}, _refuse) for each in tables]
+    return tuple(Segment(each.name, each.values) for each in found if each is not None)
+
+
+def _refuse(key: str | None, message: str) -> NoReturn:
+    raise SchemeError(f"a segment of the scheme {message}")
 
 
 def identifying(segment: Segment) -> str | None:

@@ -35,6 +35,19 @@ _BROKEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters, and halves of surrogate pairs."""
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a string holds no half of a surrogate pair.
+
+    Python's own error holds the string. `raise ... from None` hides that error but keeps it in
+    `__context__`, and tools that report errors show it. So an error must be raised after this.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def normal_form(text: str) -> str | None:
     """The text in normal form C; None of a text that is too long for a value in any form."""
     return None if len(text) > _HOPELESS else unicodedata.normalize("NFC", text)
@@ -95,17 +108,17 @@ def listed_value(value: object, listed: Container[str], other: str | None) -> st
     )
 
 
-def report_mistakes(values: Sequence[str], report: Callable[[str], None]) -> None:
-    """Report each value in normal form C that is listed twice, or cannot be one."""
+def report_mistakes(key: str, values: Sequence[str], report: Callable[..., None]) -> None:
+    """Report each value of a key, in normal form C, that is listed twice, or cannot be one."""
     seen: set[str] = set()
     for value in values:
         if value in seen:
-            report(f"lists {value!r} twice")
+            report(key, f"lists {value!r} twice")
         seen.add(value)
         try:
             value_text(value)
         except ValueError as error:
-            report(f"lists {value[:20]!r}, which {error}")
+            report(key, f"lists {value[:20]!r}, which {error}")
 
 
 def value_texts(texts: Sequence[str], source: str) -> list[str]:

@@ -35,12 +35,13 @@ need far fewer reports.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms.base import ONE, FrequencyOracle, Packing, Report, Row
+from deniable.protocol.mechanisms.base import ONE, FrequencyOracle, Item, Packing, Report, Row
 from deniable.protocol.mechanisms.limits import MAX_CELLS
 from deniable.protocol.randomness import Bits, coin, flips, system_bits
 
@@ -48,7 +49,41 @@ MAX_SIZE = 1 << 16
 """The most values: a report of 8 kB."""
 
 
-class UnaryEncoding(FrequencyOracle[int]):
+class Bitmaps(FrequencyOracle[Item]):
+    """Reports of bitmaps: each bit that a value sets is 1 with chance `p`, and any other bit with
+    chance `p01`, independently. Each row is drawn equally often.
+
+    Attributes:
+        p01: as above; `q` is the same where no two values set a bit in common.
+    """
+
+    p01: Fraction
+
+    @abstractmethod
+    def bitmap(self, row: int, item: Item) -> int:
+        """The bits of a row that a value sets."""
+
+    def likelihood(self, report: Report, item: Item) -> Fraction:
+        bitmap = self.bitmap(report.row, item)
+        kept, lost = (report.columns & bitmap).bit_count(), (bitmap & ~report.columns).bit_count()
+        gained = (report.columns & ~bitmap).bit_count()
+        quiet = self.rows[report.row].width - kept - lost - gained
+        p, p01 = self.p, self.p01
+        chance = p**kept * (1 - p) ** lost * p01**gained * (1 - p01) ** quiet
+        return chance / len(self.rows)
+
+
+class OwnBits(Bitmaps[int]):
+    """The same over a closed domain: each value sets one bit, its own, in the only row."""
+
+    size: int
+
+    def bitmap(self, row: int, item: int) -> int:
+        self.require_item(item)
+        return 1 << item
+
+
+class UnaryEncoding(OwnBits):
     """Unary encoding of `size` values, with thresholds P1 (`one`) and P0 (`zero`) of 2**53.
 
     Raises:
@@ -57,7 +92,6 @@ class UnaryEncoding(FrequencyOracle[int]):
 
     name: ClassVar[str] = "unary_encoding"
     bounds: ClassVar = {"size": (2, MAX_SIZE), "one": (1, ONE - 1), "zero": (1, ONE - 1)}
-    size: int
 
     def __init__(self, size: int, one: int, zero: int) -> None:
         self.check_size(size, MAX_SIZE)
@@ -67,7 +101,8 @@ class UnaryEncoding(FrequencyOracle[int]):
                 f"0 < zero < one < {ONE}: epsilon would not be positive and finite"
             )
         self.size, self.one, self.zero = size, one, zero
-        self.p, self.q = Fraction(one, ONE), Fraction(zero, ONE)
+        self.p = Fraction(one, ONE)
+        self.q = self.p01 = Fraction(zero, ONE)
         self.odds = Fraction(one * (ONE - zero), zero * (ONE - one))
         self.rows = (Row(size, Packing.BITMAP, None),)
 
@@ -84,22 +119,7 @@ class UnaryEncoding(FrequencyOracle[int]):
         return cls(size, one, ONE - one)
 
     def randomize(self, item: int, bits: Bits = system_bits) -> Report:
-        self.require_item(item)
-        return Report(0, flips(1 << item, self.size, self.one, self.zero, bits))
-
-    def likelihood(self, report: Report, item: int) -> Fraction:
-        return bitmap_likelihood(report.columns, 1 << item, self.size, self.p, self.q)
-
-
-def bitmap_likelihood(
-    columns: int, bitmap: int, size: int, one: Fraction, zero: Fraction
-) -> Fraction:
-    """How often a bitmap of `size` bits is reported as `columns`, where a set bit is 1 with chance
-    `one` and any other with chance `zero`."""
-    kept, lost = (columns & bitmap).bit_count(), (bitmap & ~columns).bit_count()
-    gained = (columns & ~bitmap).bit_count()
-    quiet = size - kept - lost - gained
-    return one**kept * (1 - one) ** lost * zero**gained * (1 - zero) ** quiet
+        return Report(0, flips(self.bitmap(0, item), self.size, self.one, self.zero, bits))
 
 
 class HadamardResponse(FrequencyOracle[int]):

@@ -39,10 +39,11 @@ from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.hashing import hash_bytes, is_unicode
+from deniable.protocol.hashing import hash_bytes
 from deniable.protocol.mechanisms.base import Channels
 from deniable.protocol.mechanisms.limits import SALT, TEXT, check_epsilon
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.protocol.value_list import is_unicode
 
 TOKEN_BYTES = 2
 """Bytes in a token."""

@@ -40,16 +40,8 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.frozen import frozen
 from deniable.protocol.hashing import hash64
-from deniable.protocol.mechanisms.base import (
-    ONE,
-    FrequencyOracle,
-    Item,
-    Memoizing,
-    Packing,
-    Report,
-    Row,
-)
-from deniable.protocol.mechanisms.compatible import bitmap_likelihood
+from deniable.protocol.mechanisms.base import ONE, Item, Memoizing, Packing, Report, Row
+from deniable.protocol.mechanisms.compatible import Bitmaps, OwnBits
 from deniable.protocol.mechanisms.limits import MAX_CELLS, SALT, Parametrized, check_memo_epsilon
 from deniable.protocol.randomness import PRECISION, Bits, below, flips, system_bits
 
@@ -174,26 +166,24 @@ class Rounds(Parametrized):
         """How often a bit that is not set is reported as 1."""
         return Fraction(self.p * (2 * ONE - self.f) + self.q * self.f, 2 * ONE * ONE)
 
-    @property
-    def odds(self) -> Fraction:
-        """One report of two bits that change places."""
-        return self.p11 * (1 - self.p01) / (self.p01 * (1 - self.p11))
 
-    @property
-    def lifetime_odds(self) -> Fraction:
-        """The memo of two bits that change places."""
-        return Fraction(2 * ONE - self.f, self.f) ** 2
-
-    @property
-    def fresh_odds(self) -> Fraction:
-        """One report of one bit, between its two memos."""
-        return max(Fraction(self.q, self.p), Fraction(ONE - self.p, ONE - self.q))
-
-
-class _TwoRounds(Memoizing[Item], FrequencyOracle[Item]):
+class _TwoRounds(Memoizing[Item], Bitmaps[Item]):
     """Memos and reports of bitmaps, of a mechanism whose entries are the bitmaps themselves."""
 
     rounds: Rounds
+
+    def _reveal(self, rounds: Rounds, hashes: int, bits: int) -> None:
+        """Set the odds of filters of so many bits, of which two strings differ in two for each of
+        their hashes, and two memos in all."""
+        self.rounds, p11, p01 = rounds, rounds.p11, rounds.p01
+        self.odds = (p11 * (1 - p01) / (p01 * (1 - p11))) ** hashes
+        self.lifetime_odds = Fraction(2 * ONE - rounds.f, rounds.f) ** (2 * hashes)
+        # Of one bit, between its two memos.
+        fresh = max(Fraction(rounds.q, rounds.p), Fraction(ONE - rounds.p, ONE - rounds.q))
+        self.fresh_odds = fresh**bits
+
+    def cell(self, row: int, item: Item) -> int:
+        return self.bitmap(row, item)
 
     def memoize(self, cell: int, bits: Bits = system_bits) -> int:
         return _permanent(cell, self.rows[0].width, self.rounds.f, bits)
@@ -202,7 +192,7 @@ class _TwoRounds(Memoizing[Item], FrequencyOracle[Item]):
         return Report(row, flips(memo, self.rows[0].width, self.rounds.q, self.rounds.p, bits))
 
 
-class BasicRappor(_TwoRounds[int]):
+class BasicRappor(_TwoRounds[int], OwnBits):
     """RAPPOR over a closed domain of `size` values: a bit for each.
 
     A pure protocol with p = p11 and q = p01.
@@ -213,15 +203,13 @@ class BasicRappor(_TwoRounds[int]):
 
     name: ClassVar[str] = "basic_rappor"
     bounds: ClassVar = {"size": (2, MAX_BITS), "rounds": Rounds}
-    size: int
 
     def __init__(self, size: int, rounds: Rounds) -> None:
         self.check_size(size, MAX_BITS)
-        self.size, self.rounds = size, rounds
-        self.rows = (Row(size, Packing.BITMAP, None),)
-        self.p, self.q = rounds.p11, rounds.p01
-        self.odds, self.lifetime_odds = rounds.odds, rounds.lifetime_odds
-        self.fresh_odds = rounds.fresh_odds**size
+        self.size, self.rows = size, (Row(size, Packing.BITMAP, None),)
+        self.p = rounds.p11
+        self.q = self.p01 = rounds.p01
+        self._reveal(rounds, 1, size)
 
     @classmethod
     def design(cls, size: int, epsilon: float, lifetime_epsilon: float) -> Self:
@@ -232,21 +220,12 @@ class BasicRappor(_TwoRounds[int]):
         """
         return cls(size, Rounds.tuned(epsilon, lifetime_epsilon))
 
-    def cell(self, row: int, item: int) -> int:
-        self.require_item(item)
-        return 1 << item
 
-    def likelihood(self, report: Report, item: int) -> Fraction:
-        return bitmap_likelihood(report.columns, 1 << item, self.size, self.p, self.q)
-
-
-class _Filtered(FrequencyOracle[str]):
-    """Reports of the Bloom filters of strings: `p` is the chance that a bit of the filter is 1, and
-    `p01` that of any other bit."""
+class _Filtered(Bitmaps[str]):
+    """Reports of the Bloom filters of strings, in cohorts."""
 
     bloom: Bloom
     size: None
-    p01: Fraction
 
     def __init__(self, bloom: Bloom, p11: Fraction, p01: Fraction) -> None:
         self.bloom, self.size, self.rows = bloom, None, bloom.rows
@@ -254,10 +233,8 @@ class _Filtered(FrequencyOracle[str]):
         missed = (1 - Fraction(1, bloom.k)) ** bloom.h
         self.p, self.q, self.p01 = p11, p11 - missed * (p11 - p01), p01
 
-    def likelihood(self, report: Report, item: str) -> Fraction:
-        bitmap = self.bloom.filter(report.row, item)
-        each = bitmap_likelihood(report.columns, bitmap, self.bloom.k, self.p, self.p01)
-        return each / self.bloom.cohorts
+    def bitmap(self, row: int, item: str) -> int:
+        return self.bloom.filter(row, item)
 
 
 class Rappor(_Filtered, _TwoRounds[str]):
@@ -277,10 +254,7 @@ class Rappor(_Filtered, _TwoRounds[str]):
 
     def __init__(self, bloom: Bloom, rounds: Rounds) -> None:
         super().__init__(bloom, rounds.p11, rounds.p01)
-        self.rounds = rounds
-        self.odds = rounds.odds**bloom.h
-        self.lifetime_odds = rounds.lifetime_odds**bloom.h
-        self.fresh_odds = rounds.fresh_odds**bloom.k
+        self._reveal(rounds, bloom.h, bloom.k)
 
     @classmethod
     def design(cls, salt: str, epsilon: float, lifetime_epsilon: float) -> Self:
@@ -307,9 +281,6 @@ class Rappor(_Filtered, _TwoRounds[str]):
         components/rappor/rappor_parameters.h).
         """
         return cls(Bloom(salt, 128, 32, 2), Rounds(ONE // 2, ONE // 4, ONE * 3 // 4))
-
-    def cell(self, row: int, item: str) -> int:
-        return self.bloom.filter(row, item)
 
 
 class OneTimeRappor(_Filtered):
@@ -338,7 +309,7 @@ class OneTimeRappor(_Filtered):
 
     def randomize(self, item: str, bits: Bits = system_bits) -> Report:
         row = below(self.bloom.cohorts, bits)
-        return Report(row, _permanent(self.bloom.filter(row, item), self.bloom.k, self.f, bits))
+        return Report(row, _permanent(self.bitmap(row, item), self.bloom.k, self.f, bits))
 
 
 def _check_f(f: int) -> None:

@@ -27,7 +27,7 @@ from deniable.protocol.mechanisms.prefix_tree import (
     plain,
 )
 from deniable.protocol.types.base import MetricType, Table, Value
-from deniable.protocol.value_list import clean_text
+from deniable.protocol.value_list import clean_text, is_unicode
 
 MAX_DENIED = 100
 """How many patterns a metric may have."""
@@ -57,9 +57,7 @@ def _wrong(pattern: str) -> str | None:
         return f"is longer than {MAX_PATTERN} characters"
     if not pattern.strip("*"):
         return "denies every string, or none: it needs a character besides *"
-    try:
-        pattern.encode()
-    except UnicodeEncodeError:
+    if not is_unicode(pattern):
         return "is not valid Unicode"
     if "\0" in pattern:
         return "holds a zero character, where every string ends"

@@ -181,8 +181,9 @@ class Number(MetricType):
             return str(records)
         if aggregate not in ("max", "min", "sum", "mean"):
             return super().merge(aggregate, value, text, records, bits)
-        before, new = read_number(value), float(text)
-        if before is None:
+        try:
+            before, new = read_number(value), float(text)
+        except KeyError:
             # The metric became a number inside the window: it begins again.
             return text
         if aggregate == "max":
@@ -194,10 +195,7 @@ class Number(MetricType):
         return number_text(_limited(before + _limited(new - before) / records))
 
     def item(self, text: str, mechanism: Mechanism[Any]) -> int:
-        number = read_number(text)
-        if number is None:
-            raise KeyError("the metric was no number when it was recorded")
-        return self.range.position(number)
+        return self.range.position(read_number(text))
 
     def _design(
         self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
@@ -288,13 +286,19 @@ class Number(MetricType):
         )
 
 
-def read_number(text: str) -> float | None:
-    """The number that a text from `normalize` or `merge` stands for; None if it is no such text."""
+def read_number(text: str) -> float:
+    """The number that a text from `normalize` or `merge` stands for.
+
+    Raises:
+        KeyError: it is no such text, as the registry has changed since it was recorded.
+    """
     try:
         number = float(text)
     except ValueError:
-        return None
-    return number if math.isfinite(number) and number_text(number) == text else None
+        number = math.nan
+    if not math.isfinite(number) or number_text(number) != text:
+        raise KeyError("the metric was no number when it was recorded")
+    return number
 
 
 def _limited(number: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from deniable.protocol import value_list
@@ -126,19 +126,16 @@ class Category(Closed):
 
 def _values(table: Table) -> tuple[str, ...]:
     settings = table.settings
-    given = [key for key in ("values", "values_file") if key in settings]
-    if len(given) != 1:
-        table.report(
-            None,
-            'lacks values: list them, like ["yes", "no"], or name a values_file'
-            if not given
-            else "has both values and values_file: keep one of them",
-        )
+    key = "values" if "values" in settings else "values_file"
+    if key not in settings:
+        table.report(None, 'lacks values: list them, like ["yes", "no"], or name a values_file')
         return ()
-    (key,) = given
+    if "values_file" in settings and key == "values":
+        table.report(None, "has both values and values_file: keep one of them")
+        return ()
     if key == "values":
         values = [unicodedata.normalize("NFC", value) for value in settings[key]]
-        value_list.report_mistakes(values, partial(table.report, key))
+        value_list.report_mistakes(key, values, table.report)
     else:
         try:
             values = value_list.read_values(os.path.join(table.context.folder, settings[key]))
