@@ -96,7 +96,7 @@ def test_covariances_are_those_of_a_report():
         # 100 devices a row, with 2 reports each.
         expected += (square - np.outer(mean, mean)) / 100
     noise, kept = (each * (1 - each) / (1 - 2 * each) ** 2 for each in (s, a))
-    part = BitPart(1.0, np.array([200.0, 200.0]), shares, noise + kept, 0.0, 2.0, True)
+    part = BitPart(1.0, np.array([200.0, 200.0]), shares, noise + kept, 2.0, True)
     np.testing.assert_allclose(part.fresh(questions)[1], expected, rtol=1e-9)
 
 

@@ -233,7 +233,11 @@ def _conditional_texts(side: Side, place: Place) -> tuple[str, str, Estimate]:
         cell_words(f"{name}={margin.values[at]}")
         for name, margin, at in zip(side.names, side.margins, place, strict=True)
     )
-    return condition, value, _share(side.shares, place)
+    found = side.shares
+    share, low, high = (float(each[place]) for each in (found.share, found.low, found.high))
+    # An unbiased share may lie beyond what there can be, which no sentence should say.
+    told = formats.estimate_of(CONDITIONALS, min(max(share, 0.0), 1.0), low, high)
+    return condition, value, told
 
 
 def fakes_words(pair: PairAnswer) -> tuple[str, ...]:
