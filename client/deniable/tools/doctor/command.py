@@ -8,7 +8,7 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,7 +19,7 @@ from deniable.device import open_windows, outbox, owner
 from deniable.device.state import FILE_NAME, State, states_root
 from deniable.device.worker import SWITCHES, is_set
 from deniable.protocol.coded_message import counted
-from deniable.protocol.errors import StateError
+from deniable.protocol.errors import Problem, StateError
 from deniable.protocol.lasting import today
 from deniable.protocol.registry import Registry
 from deniable.tools.command_line import command, extra_of, json_option, print_json
@@ -60,17 +60,31 @@ def doctor(
     """
     if operator and (endpoint is not None or state_dir is not None):
         raise click.UsageError("--endpoint and --state-dir belong to the device's side")
-    results = _operator(path) if operator else _device(path, endpoint, state_dir)
-    found = _shown(results, as_json=as_json)
-    if any(each.level == "error" for each in found):
+    found = []
+    for each in _operator(path) if operator else _device(path, endpoint, state_dir):
+        found.append(each)
+        if not as_json:
+            mark = click.style(f"{each.level:<7}", fg=_COLORS[each.level])
+            click.echo(f"{mark} {each.check}: {each.message}")
+            if each.advice:
+                click.echo(f"        -> {each.advice}")
+    levels = [each.level for each in found]
+    errors, warnings = levels.count("error"), levels.count("warning")
+    if as_json:
+        results = [each._asdict() for each in found]
+        print_json({"results": results, "errors": errors, "warnings": warnings})
+    else:
+        click.echo(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}")
+    if errors:
         raise SystemExit(1)
 
 
 def _device(
     path: Path | None, endpoint: str | None, state_dir: Path | None
 ) -> Iterator[CheckResult]:
-    registry, results = read_registry(path or Path("metrics.toml"))
-    yield from results
+    path = path or Path("metrics.toml")
+    registry, problems = examined(path)
+    yield from check_registry(path, registry, problems)
     yield from check_environment(os.environ)
     if registry is None:
         return
@@ -103,58 +117,32 @@ def _operator(path: Path | None) -> Iterator[CheckResult]:
         yield from check(environ)
 
 
-def _shown(results: Iterable[CheckResult], *, as_json: bool) -> list[CheckResult]:
-    """Print the results as they come, or all at once as JSON; the list of them."""
-    found = []
-    for each in results:
-        found.append(each)
-        if not as_json:
-            mark = click.style(f"{each.level:<7}", fg=_COLORS[each.level])
-            click.echo(f"{mark} {each.check}: {each.message}")
-            if each.advice:
-                click.echo(f"        -> {each.advice}")
-    levels = [each.level for each in found]
-    counts = {"errors": levels.count("error"), "warnings": levels.count("warning")}
-    if as_json:
-        document = {"results": [each._asdict() for each in found], **counts}
-        print_json(document)
-    else:
-        told = (counted(count, kind.removesuffix("s")) for kind, count in counts.items())
-        click.echo(", ".join(told))
-    return found
-
-
-def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
-    """The registry in a file, and what `deniable lint` says of it."""
-    registry, problems = examined(path)
+def check_registry(
+    path: Path, registry: Registry | None, problems: Sequence[Problem]
+) -> Iterator[CheckResult]:
+    """What `deniable lint` says of the registry in a file, as `examined` finds it."""
     if registry is None:
-        return None, [
-            CheckResult(
+        for each in problems:
+            yield CheckResult(
                 "registry", "mistake", "error", each.describe(str(path)),
                 "`deniable lint` checks the file, and `deniable init` writes a first one",
-            )
-            for each in problems
-        ]  # fmt: skip
+            )  # fmt: skip
+        return
     told = f"{path} declares {counted(len(registry), 'metric')}"
-    found = [CheckResult("registry", "valid", "ok", told)]
+    yield CheckResult("registry", "valid", "ok", told)
     if over := [metric.name for metric in registry if metric.expires < today()]:
-        found.append(
-            CheckResult(
-                "registry", "expired", "error" if len(over) == len(registry) else "warning",
-                f"expired, so neither recorded nor accepted: {listed(over)}",
-                "set `expires` to a later day, first for the collector and then in the app",
-            )
+        yield CheckResult(
+            "registry", "expired", "error" if len(over) == len(registry) else "warning",
+            f"expired, so neither recorded nor accepted: {listed(over)}",
+            "set `expires` to a later day, first for the collector and then in the app",
         )  # fmt: skip
     if warned := {each.where: None for each in problems if each.severity != "note"}:
         is_wrong = any(each.severity == "error" for each in problems)
-        found.append(
-            CheckResult(
-                "registry", "lint", "error" if is_wrong else "warning",
-                f"{path} has {'mistakes' if is_wrong else 'warnings'}: {listed([*warned])}",
-                f"`deniable lint {path}` says which",
-            )
+        yield CheckResult(
+            "registry", "lint", "error" if is_wrong else "warning",
+            f"{path} has {'mistakes' if is_wrong else 'warnings'}: {listed([*warned])}",
+            f"`deniable lint {path}` says which",
         )  # fmt: skip
-    return registry, found
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
