@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NoReturn
@@ -210,21 +210,12 @@ def _points() -> dict[tuple[str, ...], EntryPoint]:
     return {tuple(each.name.split(".")): each for each in entry_points(group=GROUP)}
 
 
-_NEAR = 0.66
-"""The least likeness of a word with a command that is proposed for it, from 0 to 1."""
-
-
 def _unknown(typed: str, word: str) -> str:
     """That there is no such command, with those whose name is nearest to the word."""
     known = {name[:size] for name in _points() for size in range(1, len(name) + 1)}
-    meant = word.replace("-", " ")
-    alike = {
-        name: max(SequenceMatcher(None, each, meant).ratio() for each in (" ".join(name), name[-1]))
-        for name in known
-    }
-    best = max(alike.values())
-    near = sorted(" ".join(name) for name, found in alike.items() if found == best >= _NEAR)
-    if near:
+    spelt = {each for name in known for each in (" ".join(name), name[-1])}
+    meant = {*get_close_matches(word.replace("-", " "), spelt, n=1, cutoff=0.66)}
+    if near := sorted(" ".join(name) for name in known if meant & {" ".join(name), name[-1]}):
         return f"there is no `{typed}`: did you mean `deniable {'`, or `deniable '.join(near)}`?"
     return f"there is no `{typed}`: `deniable --help` lists all commands"
 
