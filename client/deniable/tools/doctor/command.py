@@ -3,7 +3,6 @@ side without the network are here: registry, environment and state."""
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 import tempfile
@@ -177,15 +176,11 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
             )  # fmt: skip
             return
     if reason := _cannot_write(directory):
-        advice = (
-            "free space on that disk: until then the app keeps its records in memory"
-            if reason == os.strerror(errno.ENOSPC)
-            else "give the user that runs the app a folder that it may write to, as state_dir or "
-            "as XDG_STATE_HOME"
-        )
         yield CheckResult(
-            "state", "not_writable", "error", f"{directory} cannot be written: {reason}", advice
-        )
+            "state", "not_writable", "error", f"{directory} cannot be written: {reason}",
+            "free space on a full disk; else give the user that runs the app a folder that it may "
+            "write to, as state_dir or as XDG_STATE_HOME",
+        )  # fmt: skip
         return
     state = State(directory, registry.app)
     try:
@@ -217,10 +212,8 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
     except (sqlite3.Error, OSError) as error:
         yield CheckResult(
             "state", "not_readable", "error", f"{directory / FILE_NAME} cannot be used: {error}",
-            "run this command again in a minute"
-            if isinstance(error, BlockingIOError)
-            else "run this command as the user that runs the app, and see that the disk is not "
-            "full",
+            "run this command again in a minute, as the user that runs the app, and see that the "
+            "disk is not full",
         )  # fmt: skip
     finally:
         state.close()
