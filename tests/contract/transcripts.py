@@ -167,10 +167,12 @@ class Driver:
         assert self.batch is not None
         self.script.reply = reply
         try:
-            left_out = self.device.deliver(self.batch)
-        except TransportError as error:
-            return {"counted": False, "final": error.final}
-        waits = [each.reason for each in left_out if each.waits]
+            refused = self.device.deliver(self.batch)
+        except TransportError:
+            return {"counted": False, "final": False}
+        if any(isinstance(each, TransportError) for each in refused):
+            return {"counted": False, "final": True}
+        waits = [each.reason for each in refused if each.waits]
         return {"counted": True, "waits": waits} if waits else {"counted": True}
 
     def _holds(self):

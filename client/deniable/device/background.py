@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from deniable.device.worker import SWITCHES, Worker, follow, is_set, leave
-from deniable.protocol.errors import TransportError
 
 if TYPE_CHECKING:
     from deniable.device.device import Device
@@ -170,18 +169,12 @@ class Background:
         if self._closing:
             self._troubles.guard(self._device.hurry)
         while self.status == "on":
-            batch = self._troubles.guard(lambda: self._device.take(urgent=urgent))
-            if batch is None:
+            batch = self._troubles.guard(self._device.take, urgent=urgent)
+            refused = None if batch is None else self._troubles.guard(self._device.deliver, batch)
+            if refused is None:  # nothing is due, or it waits
                 break
-            try:
-                left_out = self._device.deliver(batch)
-            except Exception as error:
-                self._troubles.note(error)
-                if not (isinstance(error, TransportError) and error.final):
-                    break
-            else:
-                for each in left_out:
-                    self._troubles.note(each)
+            for each in refused:
+                self._troubles.note(each)
         due = self._troubles.guard(self._device.seconds_to_send)
         if due is None or self._device.transport is None:
             return due == math.inf, _LONGEST_IDLE

@@ -169,13 +169,14 @@ class Device:
             with self.state.transaction() as connection:
                 outbox.hurry(connection, metrics, self.clock())
 
-    def deliver(self, batch: OutgoingBatch) -> list[RejectedError]:
+    def deliver(self, batch: OutgoingBatch) -> Sequence[RejectedError | TransportError]:
         """Send one batch and store the result.
 
-        Returns an error for each report that the collector left out.
+        Returns an error for each report that the collector left out, or one if it refused the
+        whole batch for good.
 
         Raises:
-            TransportError: it was refused for good (`final`), or will be tried again.
+            TransportError: it will be tried again.
         """
         assert self.transport is not None  # or there is no batch
         from deniable.device.transport import read_reply  # not needed by an app that only records
@@ -186,11 +187,11 @@ class Device:
             with self.state.transaction() as connection:
                 if error.final:
                     outbox.settle(connection, batch.id, "rejected", str(error))
-                else:
-                    now = self.clock()
-                    asked = now + min(error.retry_after or 0.0, outbox.LONGEST_PAUSE)
-                    until = max(asked, now + self._backoff(batch.failures))
-                    outbox.pause(connection, batch.id, until, asked)
+                    return [error]
+                now = self.clock()
+                asked = now + min(error.retry_after or 0.0, outbox.LONGEST_PAUSE)
+                until = max(asked, now + self._backoff(batch.failures))
+                outbox.pause(connection, batch.id, until, asked)
             raise
         with self.state.transaction() as connection:
             retry_at = self.clock() + self.rollout_pause + self._uniform(self.rollout_pause)
