@@ -101,12 +101,16 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
-        except (click.NoSuchOption, click.exceptions.NoArgsIsHelpError):
+        except click.exceptions.NoArgsIsHelpError:
             raise
+        except click.NoSuchOption as error:
+            path, near = ctx.command_path, " or ".join(error.possibilities or ())
+            told = f"`{path}` has no option {error.option_name}: "
+            told += f"did you mean {near}?" if near else f"`{path} --help` lists its options"
         except click.UsageError as error:
             told = " ".join(error.format_message().replace(". Choose from:", ", one of").split())
-            advice = f"{told.rstrip('.,')}; an example is `{self.example}`"
-            raise click.UsageError(advice, ctx) from None
+            told = f"{told.rstrip('.,')}; an example is `{self.example}`"
+        raise click.UsageError(told, ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it; what deniable or the file system refuses is told in one sentence."""
@@ -236,7 +240,7 @@ def run() -> NoReturn:
         error.show()
         code = error.exit_code
     except click.ClickException as error:
-        click.echo(f"Error: {_sentence(error)}", err=True)
+        click.echo(f"Error: {error.format_message()}", err=True)
         code = error.exit_code
     except click.Abort:
         click.echo("Aborted!", err=True)
@@ -260,15 +264,6 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 def extra_of(module: str) -> str:
     """The extra with which a module's needs are installed."""
     return next((extra for name, extra in _EXTRAS.items() if module.startswith(name)), "all")
-
-
-def _sentence(error: click.ClickException) -> str:
-    """What is wrong, and what to type."""
-    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
-        return error.format_message()
-    path, near = error.ctx.command_path, " or ".join(error.possibilities or ())
-    advice = f"did you mean {near}?" if near else f"`{path} --help` lists its options"
-    return f"`{path}` has no option {error.option_name}: {advice}"
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
