@@ -93,10 +93,9 @@ def test_closing_does_not_override_the_collector(make_client, collector, clock):
     assert collector.bodies[0] == collector.bodies[1]
 
 
-def test_only_the_jitter_is_cut_short(registry, clock, bits):
+def test_only_the_jitter_is_cut_short(clock):
     """`hurry` moves no report that waits for longer, for another reason, or of another metric."""
     state = State(None)
-    device = Device(registry, state, None, clock=clock, bits=bits, spread=0.0)
     sealed = SealedReport("tool", "0" * 12, "2027-01-04", 0, 0)
     with state.transaction() as connection:
         for metric, wait, reason in (
@@ -110,8 +109,7 @@ def test_only_the_jitter_is_cut_short(registry, clock, bits):
             connection.execute(
                 "UPDATE reports SET reason = ? WHERE id = last_insert_rowid()", (reason,)
             )
-    device.hurry()
-    with state.transaction() as connection:
+        outbox.hurry(connection, ["tool"], clock())
         left = connection.execute("SELECT ready - ? FROM reports ORDER BY id", (clock(),))
         assert [each for (each,) in left] == pytest.approx([0.0, JITTER + 0.001, 5.0, 5.0, -5.0])
     state.close()

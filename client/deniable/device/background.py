@@ -166,10 +166,8 @@ class Background:
         when the next one is due."""
         if self.status != "on" or not self._state.exists():
             return self.status != "failed", _LONGEST_IDLE
-        if self._closing:
-            self._troubles.guard(self._device.hurry)
         while self.status == "on":
-            batch = self._troubles.guard(self._device.take, urgent=urgent)
+            batch = self._troubles.guard(self._device.take, urgent=urgent, ending=self._closing)
             refused = None if batch is None else self._troubles.guard(self._device.deliver, batch)
             if refused is None:  # nothing is due, or it waits
                 break

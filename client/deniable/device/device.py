@@ -154,20 +154,20 @@ class Device:
         """Begin to write. Returns the POSIX time by which windows must have ended to be sealed."""
         return now
 
-    def take(self, *, urgent: bool) -> OutgoingBatch | None:
-        """The next batch to deliver, if one is due (see `outbox.take`) and can be sent."""
+    def take(self, *, urgent: bool, ending: bool = False) -> OutgoingBatch | None:
+        """The next batch to deliver, if one is due (see `outbox.take`) and can be sent.
+
+        If the app is `ending`, reports that are answered at once do not wait for their jitter. The
+        others keep their delay, so that the network does not learn from them when it ended.
+        """
         if self.transport is None:
             return None
         with self.state.transaction() as connection:
-            return outbox.take(connection, self.clock(), self.bits, urgent=urgent)
-
-    def hurry(self) -> None:
-        """The app ends: do not wait for the jitter of reports that are answered at once. The
-        others keep their delay, so that the network does not learn from them when it ended."""
-        metrics = [metric.name for metric in self.registry if metric.answer == "at_once"]
-        if metrics:
-            with self.state.transaction() as connection:
-                outbox.hurry(connection, metrics, self.clock())
+            now = self.clock()
+            if ending:
+                at_once = [metric.name for metric in self.registry if metric.answer == "at_once"]
+                outbox.hurry(connection, at_once, now)
+            return outbox.take(connection, now, self.bits, urgent=urgent)
 
     def deliver(self, batch: OutgoingBatch) -> Sequence[RejectedError | TransportError]:
         """Send one batch and store the result.
