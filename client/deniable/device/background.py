@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from deniable.device.worker import SWITCHES, Worker, follow, is_set, leave
+from deniable.device.worker import Worker, follow, leave, switches
 
 if TYPE_CHECKING:
     from deniable.device.device import Device
@@ -57,7 +57,7 @@ class Background:
         self._state = device.state
         self._troubles = troubles
         self._consent = consent
-        self._disabled = any(is_set(name, os.environ) for name in SWITCHES)
+        self._disabled = bool(switches(os.environ))
         self._switched_off = self._state.switched_off
         self._closing = self._closed = False
         self._records: deque[Record] = deque()

@@ -16,7 +16,7 @@ import click
 
 from deniable.device import open_windows, outbox, owner
 from deniable.device.state import FILE_NAME, State, states_root
-from deniable.device.worker import SWITCHES, is_set
+from deniable.device.worker import switches
 from deniable.protocol.coded_message import counted
 from deniable.protocol.errors import Problem, StateError
 from deniable.protocol.lasting import today
@@ -147,14 +147,12 @@ def check_registry(
 def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     """Variables that switch every client off, or to development mode, which nobody wants in
     production."""
-    for name in SWITCHES:
-        if is_set(name, environ):
-            yield CheckResult(
-                "environment", "disabled", "error",
-                f"{name} is set, so clients in this environment keep and send nothing",
-                f"run the app without it to test reporting: env -u {name} ...",
-            )  # fmt: skip
-
+    for name in switches(environ):
+        yield CheckResult(
+            "environment", "disabled", "error",
+            f"{name} is set, so clients in this environment keep and send nothing",
+            f"run the app without it to test reporting: env -u {name} ...",
+        )  # fmt: skip
     if environ.get("DENIABLE_DEV", "").strip():
         yield CheckResult(
             "environment", "development", "warning",

@@ -132,13 +132,9 @@ def toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-_DAYS = 365
-"""So long a new metric lasts, today included."""
-
-
 def expiry() -> date:
-    """The last day of a new metric."""
-    return today() + timedelta(_DAYS - 1)
+    """The last day of a new metric, which lasts a year, today included."""
+    return today() + timedelta(364)
 
 
 def metric_options(function: Callable[..., Any]) -> Callable[..., Any]:
