@@ -159,6 +159,16 @@ def test_the_outbox_is_bounded(make_client, monkeypatch, collector):
     assert status(client)[0] == ("dropped", "outbox_full")
 
 
+def test_a_batch_that_is_refused_for_good_delays_none(make_client, collector):
+    """The next one is sent by the same flush."""
+    client = make_client(on_trouble=None)
+    fill(client, 120)
+    collector.replies = [Reply(400, b'{"type": "urn:deniable:problem:malformed-batch"}')]
+    assert client.flush()
+    assert len(collector.bodies) == 2
+    assert client.counters == {"rejected": 1}
+
+
 def test_history_is_bounded(make_client, monkeypatch):
     """Of reports that were sent only the newest are remembered."""
     monkeypatch.setattr(outbox, "HISTORY_REPORTS", 30)

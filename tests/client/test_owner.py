@@ -51,15 +51,8 @@ def test_the_page_needs_nothing_else(told):
 def test_everything_is_escaped():
     """Hostile names, values, words, reasons, addresses and recipients stay text."""
     named = f"recipient = {json.dumps(HOSTILE)}\ncontact = {json.dumps(HOSTILE)}\n"
-    report = SentReport(
-        HOSTILE,
-        HOSTILE,
-        HOSTILE,
-        "rejected",
-        HOSTILE,
-        HOSTILE,
-        {HOSTILE: Fraction(1)},
-    )
+    told = [HOSTILE] * 3
+    report = SentReport(*told, "rejected", HOSTILE, HOSTILE, {HOSTILE: Fraction(1)})
     account = Account(HOSTILE, HOSTILE, 1, 1, 2)
     page = owner_page(
         [report],

@@ -23,16 +23,7 @@ def told(mechanism, report, texts=OWNER_TEXTS["en"]):
     scheme = Scheme("number", mechanism, ())
     columns = pack_columns(mechanism.rows[report.row], report)
     sealed = SealedReport("m", scheme.fingerprint, "2026-11-20", report.row, columns)
-    fields = dict.fromkeys(Entry._fields)
-    entry = Entry(
-        **fields
-        | {
-            "report": sealed,
-            "status": "sent",
-            "description": "",
-            "definition": scheme.canonical().decode(),
-        }
-    )
+    entry = Entry(sealed, "sent", None, "", scheme.canonical().decode())
     (described,) = describe_entries([entry], None, texts)
     return described
 

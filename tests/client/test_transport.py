@@ -133,6 +133,14 @@ def test_nobody_there_is_trouble():
     assert not caught.value.final
 
 
+def test_a_proxy_of_another_kind_is_trouble(monkeypatch):
+    """One that Python does not speak to is named, and nothing is sent past it."""
+    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with pytest.raises(TransportError, match="cannot be reached: unknown url type: socks5"):
+        HttpTransport("http://telemetry.example").send(b"x")
+
+
 def test_a_proxy_that_refuses_writes_nothing_into_the_logs(monkeypatch):
     """Of a proxy that refuses the tunnel to the collector, the error tells the status alone."""
 

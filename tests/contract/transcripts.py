@@ -92,6 +92,7 @@ class Driver:
         self.now = 0.0
         self.consent = True
         self.script = Script()
+        self.leaves = False
         self.batch: OutgoingBatch | None = None
         self.upgrade(document)
 
@@ -122,7 +123,8 @@ class Driver:
         if "records" in step:
             return {**step, **self._write(step["records"])}
         if "take" in step:
-            self.batch = self.device.take(urgent=step["take"] == "urgent")
+            self.batch = self.device.take(urgent=step["take"] == "urgent", ending=self.leaves)
+            self.leaves = False
             body = None if self.batch is None else self.batch.body.decode()
             return {**step, "body": body}
         if "reply" in step:
@@ -135,7 +137,7 @@ class Driver:
         elif "erase" in step:
             self.device.state.erase(self.device.clock())
         elif "leave" in step:
-            self.device.hurry()
+            self.leaves = True
         elif "restart" in step:
             self.state.close()
             self.upgrade(self.document)
@@ -167,10 +169,12 @@ class Driver:
         assert self.batch is not None
         self.script.reply = reply
         try:
-            left_out = self.device.deliver(self.batch)
-        except TransportError as error:
-            return {"counted": False, "final": error.final}
-        waits = [each.reason for each in left_out if each.waits]
+            refused = self.device.deliver(self.batch)
+        except TransportError:
+            return {"counted": False, "final": False}
+        if any(isinstance(each, TransportError) for each in refused):
+            return {"counted": False, "final": True}
+        waits = [each.reason for each in refused if each.waits]
         return {"counted": True, "waits": waits} if waits else {"counted": True}
 
     def _holds(self):

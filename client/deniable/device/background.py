@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from deniable.device.worker import SWITCHES, Worker, follow, is_set, leave
-from deniable.protocol.errors import TransportError
+from deniable.device.worker import Worker, follow, leave, switches
 
 if TYPE_CHECKING:
     from deniable.device.device import Device
@@ -58,7 +57,7 @@ class Background:
         self._state = device.state
         self._troubles = troubles
         self._consent = consent
-        self._disabled = any(is_set(name, os.environ) for name in SWITCHES)
+        self._disabled = bool(switches(os.environ))
         self._switched_off = self._state.switched_off
         self._closing = self._closed = False
         self._records: deque[Record] = deque()
@@ -167,21 +166,13 @@ class Background:
         when the next one is due."""
         if self.status != "on" or not self._state.exists():
             return self.status != "failed", _LONGEST_IDLE
-        if self._closing:
-            self._troubles.guard(self._device.hurry)
         while self.status == "on":
-            batch = self._troubles.guard(lambda: self._device.take(urgent=urgent))
-            if batch is None:
+            batch = self._troubles.guard(self._device.take, urgent=urgent, ending=self._closing)
+            refused = None if batch is None else self._troubles.guard(self._device.deliver, batch)
+            if refused is None:  # nothing is due, or it waits
                 break
-            try:
-                left_out = self._device.deliver(batch)
-            except Exception as error:
-                self._troubles.note(error)
-                if not (isinstance(error, TransportError) and error.final):
-                    break
-            else:
-                for each in left_out:
-                    self._troubles.note(each)
+            for each in refused:
+                self._troubles.note(each)
         due = self._troubles.guard(self._device.seconds_to_send)
         if due is None or self._device.transport is None:
             return due == math.inf, _LONGEST_IDLE

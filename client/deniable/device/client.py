@@ -22,7 +22,6 @@ from deniable.protocol.randomness import Bits, system_bits
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from deniable.device.development import Narrator
     from deniable.device.open_windows import Record
     from deniable.device.owner import Owned
     from deniable.device.sent import OwnerLanguage, SentReport
@@ -117,17 +116,28 @@ class Client(Background):
             from deniable.device.transport import HttpTransport
 
             transport = HttpTransport(endpoint, ingest_key=ingest_key)
-        state = _open_state(self.registry.app, state_dir)
-        device = Device(self.registry, state, transport, clock=clock, bits=bits, spread=spread)
-        narrator = _narrator(development, self.registry, clock, bits, on_trouble)
-        if narrator is not None:
-            device = narrator.device
-        self._strict = strict or narrator is not None
+        named = "DENIABLE_DEV" if development is None else "development"
+        if development is None:
+            development = os.environ.get("DENIABLE_DEV", "").strip() or False
+        device: Device
+        if development is False:
+            state = _open_state(self.registry.app, state_dir)
+            device = Device(self.registry, state, transport, clock=clock, bits=bits, spread=spread)
+            troubles = Diagnostics(on_trouble)
+        else:
+            # Imported here: released apps do not need it.
+            from deniable.device.development import DevelopmentDevice, Narrator
+            from deniable.protocol.addresses import loopback_address
+
+            address = loopback_address(development, named)
+            device = DevelopmentDevice(self.registry, address, clock=clock, bits=bits)
+            troubles = Narrator(device, on_trouble)
+        self._strict = strict or development is not False
         # Python's development mode (`python -X dev`): only developers see its warnings.
         self._development = sys.flags.dev_mode
         super().__init__(
             device,
-            narrator or Diagnostics(on_trouble),
+            troubles,
             consent=consent,
             threads=background,
             owns_state=device.state is not state_dir,
@@ -356,26 +366,6 @@ class Client(Background):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _narrator(
-    given: str | Literal[False] | None,
-    registry: Registry,
-    clock: Callable[[], float],
-    bits: Bits,
-    on_trouble: Callable[[Exception], None] | None,
-) -> Narrator | None:
-    """Development mode, if the app or the environment asks for it."""
-    named = os.environ.get("DENIABLE_DEV", "") if given is None else given
-    if named is False or (given is None and not named.strip()):
-        return None
-    # Imported here: released apps do not need it.
-    from deniable.device.development import DevelopmentDevice, Narrator
-    from deniable.protocol.addresses import loopback_address
-
-    address = loopback_address(named, "DENIABLE_DEV" if given is None else "development")
-    device = DevelopmentDevice(registry, address, clock=clock, bits=bits)
-    return Narrator(device, on_trouble)
 
 
 def _open_state(app: str, state_dir: str | Path | State | None) -> State:

@@ -154,28 +154,29 @@ class Device:
         """Begin to write. Returns the POSIX time by which windows must have ended to be sealed."""
         return now
 
-    def take(self, *, urgent: bool) -> OutgoingBatch | None:
-        """The next batch to deliver, if one is due (see `outbox.take`) and can be sent."""
+    def take(self, *, urgent: bool, ending: bool = False) -> OutgoingBatch | None:
+        """The next batch to deliver, if one is due (see `outbox.take`) and can be sent.
+
+        If the app is `ending`, reports that are answered at once do not wait for their jitter. The
+        others keep their delay, so that the network does not learn from them when it ended.
+        """
         if self.transport is None:
             return None
         with self.state.transaction() as connection:
-            return outbox.take(connection, self.clock(), self.bits, urgent=urgent)
+            now = self.clock()
+            if ending:
+                at_once = [metric.name for metric in self.registry if metric.answer == "at_once"]
+                outbox.hurry(connection, at_once, now)
+            return outbox.take(connection, now, self.bits, urgent=urgent)
 
-    def hurry(self) -> None:
-        """The app ends: do not wait for the jitter of reports that are answered at once. The
-        others keep their delay, so that the network does not learn from them when it ended."""
-        metrics = [metric.name for metric in self.registry if metric.answer == "at_once"]
-        if metrics:
-            with self.state.transaction() as connection:
-                outbox.hurry(connection, metrics, self.clock())
-
-    def deliver(self, batch: OutgoingBatch) -> list[RejectedError]:
+    def deliver(self, batch: OutgoingBatch) -> Sequence[RejectedError | TransportError]:
         """Send one batch and store the result.
 
-        Returns an error for each report that the collector left out.
+        Returns an error for each report that the collector left out, or one if it refused the
+        whole batch for good.
 
         Raises:
-            TransportError: it was refused for good (`final`), or will be tried again.
+            TransportError: it will be tried again.
         """
         assert self.transport is not None  # or there is no batch
         from deniable.device.transport import read_reply  # not needed by an app that only records
@@ -186,11 +187,11 @@ class Device:
             with self.state.transaction() as connection:
                 if error.final:
                     outbox.settle(connection, batch.id, "rejected", str(error))
-                else:
-                    now = self.clock()
-                    asked = now + min(error.retry_after or 0.0, outbox.LONGEST_PAUSE)
-                    until = max(asked, now + self._backoff(batch.failures))
-                    outbox.pause(connection, batch.id, until, asked)
+                    return [error]
+                now = self.clock()
+                asked = now + min(error.retry_after or 0.0, outbox.LONGEST_PAUSE)
+                until = max(asked, now + self._backoff(batch.failures))
+                outbox.pause(connection, batch.id, until, asked)
             raise
         with self.state.transaction() as connection:
             retry_at = self.clock() + self.rollout_pause + self._uniform(self.rollout_pause)

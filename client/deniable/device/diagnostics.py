@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 
 from deniable.protocol.errors import (
     DeniableError,
@@ -20,6 +20,7 @@ from deniable.protocol.errors import (
     TransportError,
 )
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
@@ -39,10 +40,10 @@ class Diagnostics:
         self._logged: set[str] = set()
         self._on_trouble = on_trouble
 
-    def guard(self, work: Callable[[], _T]) -> _T | None:
+    def guard(self, work: Callable[_P, _T], *args: _P.args, **more: _P.kwargs) -> _T | None:
         """The result of `work`, or None after trouble."""
         try:
-            return work()
+            return work(*args, **more)
         except Exception as error:
             self.note(error)
             return None

@@ -130,8 +130,17 @@ def take(
     due = (urgent, now, now + LONGEST_PAUSE)
     # New reports go before batches that have failed, so that a batch that always fails does
     # not delay the rest. Failed batches take turns: each goes to the end of their queue.
-    batch_id = _assemble(connection, due, bits)
-    if batch_id is None:
+    new = connection.execute(
+        "SELECT id FROM reports WHERE status = 'queued' AND batch IS NULL "
+        "AND (? AND reason IS NULL OR ready <= ? OR ready > ?) ORDER BY id LIMIT ?",
+        (*due, BATCH_REPORTS),
+    ).fetchall()
+    if new:
+        batch_id = new_batch_id(bits)
+        connection.executemany(
+            "UPDATE reports SET batch = ? WHERE id = ?", [(batch_id, *row) for row in new]
+        )
+    else:
         found = connection.execute(
             "SELECT batch FROM reports WHERE status = 'queued' AND batch NOT NULL "
             "AND (? OR ready <= ? OR ready > ?) ORDER BY ready, id LIMIT 1",
@@ -258,22 +267,6 @@ def entries(connection: Connection) -> list[Entry]:
         "FROM reports JOIN schemes USING (metric, scheme) ORDER BY id DESC"
     )
     return [Entry(_sealed(*row[:5]), *row[5:]) for row in rows]
-
-
-def _assemble(connection: Connection, due: tuple[bool, float, float], bits: Bits) -> str | None:
-    """Put waiting reports into a new batch, and return its id; None if no report is due."""
-    rows = connection.execute(
-        "SELECT id FROM reports WHERE status = 'queued' AND batch IS NULL "
-        "AND (? AND reason IS NULL OR ready <= ? OR ready > ?) ORDER BY id LIMIT ?",
-        (*due, BATCH_REPORTS),
-    ).fetchall()
-    if not rows:
-        return None
-    batch_id = new_batch_id(bits)
-    connection.executemany(
-        "UPDATE reports SET batch = ? WHERE id = ?", [(batch_id, *row) for row in rows]
-    )
-    return batch_id
 
 
 def _sealed(metric: str, scheme: str, window: str, row: int, columns: str) -> SealedReport:

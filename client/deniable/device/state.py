@@ -181,9 +181,7 @@ class State:
             _create_tables(connection, self.app)
             self._connection = connection
             return connection
-        try:
-            os.stat(self.path)
-        except (FileNotFoundError, NotADirectoryError):
+        if not may_be_there(self.path):
             _create_file(self.path, self.app)
         with suppress(FileNotFoundError):
             _refuse_empty(self.path)

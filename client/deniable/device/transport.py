@@ -18,7 +18,7 @@ from deniable.protocol.addresses import check_endpoint
 from deniable.protocol.errors import TransportError
 
 if TYPE_CHECKING:
-    from http.client import HTTPConnection, HTTPResponse
+    from http.client import HTTPResponse
     from urllib.request import OpenerDirector, Request
 
 _LARGEST_REPLY = 1 << 18
@@ -115,11 +115,10 @@ class HttpTransport:
                 sent["Authorization"] = f"Bearer {self._ingest_key}"
         url = f"{self.endpoint}{path}"
         request = urllib.request.Request(url, body, sent)  # noqa: S310  (checked above)
-        connections: list[HTTPConnection] = []
-        answers: list[HTTPResponse] = []
-        opener = _make_opener(connections, answers, proxies=self.proxies)
+        opened: list[Any] = []
+        opener = _make_opener(opened, proxies=self.proxies)
         passed = threading.Event()
-        timer = threading.Timer(_WHOLE * self.timeout, _hang_up, (connections, passed))
+        timer = threading.Timer(_WHOLE * self.timeout, _hang_up, (opened, passed))
         timer.daemon = True
         timer.start()
         try:
@@ -144,8 +143,8 @@ class HttpTransport:
             raise TransportError(f"the collector cannot be reached: {reason}") from None
         finally:
             timer.cancel()
-            for answer in answers:
-                answer.close()
+            for each in opened:
+                each.close()
         if len(content) > largest:
             raise TransportError("the collector's reply is too long")
         return Reply(response.status, bytes(content), found.get("Retry-After")), found
@@ -173,49 +172,45 @@ def _reason(error: OSError) -> str:
     return told if refused is None else f"the proxy refused the tunnel with status {refused[1]}"
 
 
-def _hang_up(connections: list[HTTPConnection], passed: threading.Event) -> None:
+def _hang_up(opened: list[Any], passed: threading.Event) -> None:
     """End an exchange that takes too long."""
     import socket
 
     passed.set()
-    for connection in connections:
-        with suppress(OSError, AttributeError):  # no socket yet, or none any more
-            connection.sock.shutdown(socket.SHUT_RDWR)
+    for each in opened:
+        with suppress(OSError, AttributeError):  # no socket yet, or none any more; or an answer
+            each.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _make_opener(
-    connections: list[HTTPConnection], answers: list[HTTPResponse], *, proxies: bool
-) -> OpenerDirector:
-    """Opens requests, and puts the connection and the answers of each into the lists. Python before
-    3.12 leaves the answer of a proxy that refuses a tunnel open, and its socket with it."""
+def _make_opener(opened: list[Any], *, proxies: bool) -> OpenerDirector:
+    """Opens requests, and puts the connection and the answers of each into the list. Python before
+    3.12 leaves the answer of a proxy that refuses a tunnel open, and its socket with it.
+
+    Every status is a reply, because no handler looks at it. So redirects are not followed: one
+    could lead reports to a place that nobody configured.
+    """
     import http.client
     import urllib.request
 
-    def begin(*arguments: Any, **more: Any) -> HTTPResponse:
-        answers.append(http.client.HTTPResponse(*arguments, **more))
-        return answers[-1]
-
-    class Replies(urllib.request.HTTPErrorProcessor):
-        """Every status is a reply. So redirects are not followed: one could lead reports
-        to a place that nobody configured."""
-
-        def http_response(self, request: Request, response: HTTPResponse) -> HTTPResponse:
-            return response
-
-        https_response = http_response
+    def begin(*arguments: Any, **more: Any) -> Any:
+        opened.append(http.client.HTTPResponse(*arguments, **more))
+        return opened[-1]
 
     class Watched(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         def do_open(self, http_class: Any, req: Request, **options: Any) -> HTTPResponse:
-            def make(*arguments: Any, **more: Any) -> HTTPConnection:
-                made: Any = http_class(*arguments, **more)
+            def make(*arguments: Any, **more: Any) -> Any:
+                made = http_class(*arguments, **more)
                 made.response_class = begin
-                connections.append(made)
-                return connections[-1]
+                opened.append(made)
+                return made
 
             return super().do_open(make, req, **options)
 
-    without = () if proxies else (urllib.request.ProxyHandler({}),)
-    return urllib.request.build_opener(Replies, Watched, *without)
+    opener = urllib.request.OpenerDirector()
+    proxy = urllib.request.ProxyHandler(None if proxies else {})
+    for handler in (proxy, Watched(), urllib.request.UnknownHandler()):
+        opener.add_handler(handler)
+    return opener
 
 
 def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[int, str]:

@@ -143,9 +143,6 @@ def _left(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
-SWITCHES = ("DO_NOT_TRACK", "DENIABLE_DISABLED")
-"""Variables of the environment that stop every client."""
-
 _EXIT_SECONDS = 1.0
 
 _living: WeakSet[Any] = WeakSet()
@@ -214,6 +211,8 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def is_set(name: str, environ: Mapping[str, str]) -> bool:
-    """Whether a switch of the environment is on."""
-    return environ.get(name, "").strip().lower() not in ("", "0", "false", "no")
+def switches(environ: Mapping[str, str]) -> list[str]:
+    """The variables of the environment that are set and stop every client."""
+    known = ("DO_NOT_TRACK", "DENIABLE_DISABLED")
+    off = ("", "0", "false", "no")
+    return [name for name in known if environ.get(name, "").strip().lower() not in off]

@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NoReturn
@@ -101,12 +101,16 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
-        except (click.NoSuchOption, click.exceptions.NoArgsIsHelpError):
+        except click.exceptions.NoArgsIsHelpError:
             raise
+        except click.NoSuchOption as error:
+            path, near = ctx.command_path, " or ".join(error.possibilities or ())
+            told = f"`{path}` has no option {error.option_name}: "
+            told += f"did you mean {near}?" if near else f"`{path} --help` lists its options"
         except click.UsageError as error:
             told = " ".join(error.format_message().replace(". Choose from:", ", one of").split())
-            advice = f"{told.rstrip('.,')}; an example is `{self.example}`"
-            raise click.UsageError(advice, ctx) from None
+            told = f"{told.rstrip('.,')}; an example is `{self.example}`"
+        raise click.UsageError(told, ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it; what deniable or the file system refuses is told in one sentence."""
@@ -210,21 +214,12 @@ def _points() -> dict[tuple[str, ...], EntryPoint]:
     return {tuple(each.name.split(".")): each for each in entry_points(group=GROUP)}
 
 
-_NEAR = 0.66
-"""The least likeness of a word with a command that is proposed for it, from 0 to 1."""
-
-
 def _unknown(typed: str, word: str) -> str:
     """That there is no such command, with those whose name is nearest to the word."""
     known = {name[:size] for name in _points() for size in range(1, len(name) + 1)}
-    meant = word.replace("-", " ")
-    alike = {
-        name: max(SequenceMatcher(None, each, meant).ratio() for each in (" ".join(name), name[-1]))
-        for name in known
-    }
-    best = max(alike.values())
-    near = sorted(" ".join(name) for name, found in alike.items() if found == best >= _NEAR)
-    if near:
+    spelt = {each for name in known for each in (" ".join(name), name[-1])}
+    meant = {*get_close_matches(word.replace("-", " "), spelt, n=1, cutoff=0.66)}
+    if near := sorted(" ".join(name) for name in known if meant & {" ".join(name), name[-1]}):
         return f"there is no `{typed}`: did you mean `deniable {'`, or `deniable '.join(near)}`?"
     return f"there is no `{typed}`: `deniable --help` lists all commands"
 
@@ -245,7 +240,7 @@ def run() -> NoReturn:
         error.show()
         code = error.exit_code
     except click.ClickException as error:
-        click.echo(f"Error: {_sentence(error)}", err=True)
+        click.echo(f"Error: {error.format_message()}", err=True)
         code = error.exit_code
     except click.Abort:
         click.echo("Aborted!", err=True)
@@ -269,15 +264,6 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 def extra_of(module: str) -> str:
     """The extra with which a module's needs are installed."""
     return next((extra for name, extra in _EXTRAS.items() if module.startswith(name)), "all")
-
-
-def _sentence(error: click.ClickException) -> str:
-    """What is wrong, and what to type."""
-    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
-        return error.format_message()
-    path, near = error.ctx.command_path, " or ".join(error.possibilities or ())
-    advice = f"did you mean {near}?" if near else f"`{path} --help` lists its options"
-    return f"`{path}` has no option {error.option_name}: {advice}"
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -21,8 +21,9 @@ import redis
 from deniable import Registry, TransportError
 from deniable.device.transport import HttpTransport, problem_code
 from deniable.protocol.coded_message import counted
+from deniable.tools.commands import examined
 from deniable.tools.doctor import CheckResult, listed
-from deniable.tools.doctor.command import read_registry
+from deniable.tools.doctor.command import check_registry
 from deniable.tools.doctor.endpoint import check_clock, skew_of
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreError, open_store
@@ -49,8 +50,9 @@ def check_operator(environ: Mapping[str, str]) -> Iterator[CheckResult]:
         return
     for told in Settings.strangers(environ):
         yield CheckResult("settings", "unknown_setting", "warning", told, "correct or remove it")
-    registry, results = read_registry(Path(settings.registry))
-    yield from results
+    path = Path(settings.registry)
+    registry, problems = examined(path)
+    yield from check_registry(path, registry, problems)
     yield from _reached_by(settings)
     yield from _store(settings)
     if registry is not None and not settings.bind.startswith("unix:"):

@@ -3,12 +3,11 @@ side without the network are here: registry, environment and state."""
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,9 +16,9 @@ import click
 
 from deniable.device import open_windows, outbox, owner
 from deniable.device.state import FILE_NAME, State, states_root
-from deniable.device.worker import SWITCHES, is_set
+from deniable.device.worker import switches
 from deniable.protocol.coded_message import counted
-from deniable.protocol.errors import StateError
+from deniable.protocol.errors import Problem, StateError
 from deniable.protocol.lasting import today
 from deniable.protocol.registry import Registry
 from deniable.tools.command_line import command, extra_of, json_option, print_json
@@ -60,17 +59,31 @@ def doctor(
     """
     if operator and (endpoint is not None or state_dir is not None):
         raise click.UsageError("--endpoint and --state-dir belong to the device's side")
-    results = _operator(path) if operator else _device(path, endpoint, state_dir)
-    found = _shown(results, as_json=as_json)
-    if any(each.level == "error" for each in found):
+    found = []
+    for each in _operator(path) if operator else _device(path, endpoint, state_dir):
+        found.append(each)
+        if not as_json:
+            mark = click.style(f"{each.level:<7}", fg=_COLORS[each.level])
+            click.echo(f"{mark} {each.check}: {each.message}")
+            if each.advice:
+                click.echo(f"        -> {each.advice}")
+    levels = [each.level for each in found]
+    errors, warnings = levels.count("error"), levels.count("warning")
+    if as_json:
+        results = [each._asdict() for each in found]
+        print_json({"results": results, "errors": errors, "warnings": warnings})
+    else:
+        click.echo(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}")
+    if errors:
         raise SystemExit(1)
 
 
 def _device(
     path: Path | None, endpoint: str | None, state_dir: Path | None
 ) -> Iterator[CheckResult]:
-    registry, results = read_registry(path or Path("metrics.toml"))
-    yield from results
+    path = path or Path("metrics.toml")
+    registry, problems = examined(path)
+    yield from check_registry(path, registry, problems)
     yield from check_environment(os.environ)
     if registry is None:
         return
@@ -103,71 +116,43 @@ def _operator(path: Path | None) -> Iterator[CheckResult]:
         yield from check(environ)
 
 
-def _shown(results: Iterable[CheckResult], *, as_json: bool) -> list[CheckResult]:
-    """Print the results as they come, or all at once as JSON; the list of them."""
-    found = []
-    for each in results:
-        found.append(each)
-        if not as_json:
-            mark = click.style(f"{each.level:<7}", fg=_COLORS[each.level])
-            click.echo(f"{mark} {each.check}: {each.message}")
-            if each.advice:
-                click.echo(f"        -> {each.advice}")
-    levels = [each.level for each in found]
-    counts = {"errors": levels.count("error"), "warnings": levels.count("warning")}
-    if as_json:
-        document = {"results": [each._asdict() for each in found], **counts}
-        print_json(document)
-    else:
-        told = (counted(count, kind.removesuffix("s")) for kind, count in counts.items())
-        click.echo(", ".join(told))
-    return found
-
-
-def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
-    """The registry in a file, and what `deniable lint` says of it."""
-    registry, problems = examined(path)
+def check_registry(
+    path: Path, registry: Registry | None, problems: Sequence[Problem]
+) -> Iterator[CheckResult]:
+    """What `deniable lint` says of the registry in a file, as `examined` finds it."""
     if registry is None:
-        return None, [
-            CheckResult(
+        for each in problems:
+            yield CheckResult(
                 "registry", "mistake", "error", each.describe(str(path)),
                 "`deniable lint` checks the file, and `deniable init` writes a first one",
-            )
-            for each in problems
-        ]  # fmt: skip
+            )  # fmt: skip
+        return
     told = f"{path} declares {counted(len(registry), 'metric')}"
-    found = [CheckResult("registry", "valid", "ok", told)]
+    yield CheckResult("registry", "valid", "ok", told)
     if over := [metric.name for metric in registry if metric.expires < today()]:
-        found.append(
-            CheckResult(
-                "registry", "expired", "error" if len(over) == len(registry) else "warning",
-                f"expired, so neither recorded nor accepted: {listed(over)}",
-                "set `expires` to a later day, first for the collector and then in the app",
-            )
+        yield CheckResult(
+            "registry", "expired", "error" if len(over) == len(registry) else "warning",
+            f"expired, so neither recorded nor accepted: {listed(over)}",
+            "set `expires` to a later day, first for the collector and then in the app",
         )  # fmt: skip
     if warned := {each.where: None for each in problems if each.severity != "note"}:
         is_wrong = any(each.severity == "error" for each in problems)
-        found.append(
-            CheckResult(
-                "registry", "lint", "error" if is_wrong else "warning",
-                f"{path} has {'mistakes' if is_wrong else 'warnings'}: {listed([*warned])}",
-                f"`deniable lint {path}` says which",
-            )
+        yield CheckResult(
+            "registry", "lint", "error" if is_wrong else "warning",
+            f"{path} has {'mistakes' if is_wrong else 'warnings'}: {listed([*warned])}",
+            f"`deniable lint {path}` says which",
         )  # fmt: skip
-    return registry, found
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     """Variables that switch every client off, or to development mode, which nobody wants in
     production."""
-    for name in SWITCHES:
-        if is_set(name, environ):
-            yield CheckResult(
-                "environment", "disabled", "error",
-                f"{name} is set, so clients in this environment keep and send nothing",
-                f"run the app without it to test reporting: env -u {name} ...",
-            )  # fmt: skip
-
+    for name in switches(environ):
+        yield CheckResult(
+            "environment", "disabled", "error",
+            f"{name} is set, so clients in this environment keep and send nothing",
+            f"run the app without it to test reporting: env -u {name} ...",
+        )  # fmt: skip
     if environ.get("DENIABLE_DEV", "").strip():
         yield CheckResult(
             "environment", "development", "warning",
@@ -189,15 +174,11 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
             )  # fmt: skip
             return
     if reason := _cannot_write(directory):
-        advice = (
-            "free space on that disk: until then the app keeps its records in memory"
-            if reason == os.strerror(errno.ENOSPC)
-            else "give the user that runs the app a folder that it may write to, as state_dir or "
-            "as XDG_STATE_HOME"
-        )
         yield CheckResult(
-            "state", "not_writable", "error", f"{directory} cannot be written: {reason}", advice
-        )
+            "state", "not_writable", "error", f"{directory} cannot be written: {reason}",
+            "free space on a full disk; else give the user that runs the app a folder that it may "
+            "write to, as state_dir or as XDG_STATE_HOME",
+        )  # fmt: skip
         return
     state = State(directory, registry.app)
     try:
@@ -229,10 +210,8 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
     except (sqlite3.Error, OSError) as error:
         yield CheckResult(
             "state", "not_readable", "error", f"{directory / FILE_NAME} cannot be used: {error}",
-            "run this command again in a minute"
-            if isinstance(error, BlockingIOError)
-            else "run this command as the user that runs the app, and see that the disk is not "
-            "full",
+            "run this command again in a minute, as the user that runs the app, and see that the "
+            "disk is not full",
         )  # fmt: skip
     finally:
         state.close()

@@ -8,12 +8,10 @@ Such a report is the same on every device, whatever was recorded there.
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from urllib.parse import urlsplit
@@ -24,7 +22,7 @@ from deniable.protocol.addresses import is_loopback_host
 from deniable.protocol.errors import TransportError
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
-from deniable.protocol.wire import LATEST, new_batch_id
+from deniable.protocol.wire import LATEST, SealedReport, encode_batch, new_batch_id
 from deniable.tools.doctor import CheckResult, listed
 
 _ADDRESS = (
@@ -63,14 +61,19 @@ def check_endpoint(
             "put a proxy with TLS in front of the collector, and write https://",
         )  # fmt: skip
     now = clock()
-    today = datetime.fromtimestamp(now, UTC).date()
-    asked = [(each, _window(each, now)) for each in registry if each.expires >= today]
+    asked = [
+        SealedReport(
+            each.name, each.scheme.fingerprint, _window(each, now), IMPOSSIBLE_ROW, columns=0
+        )
+        for each in registry
+        if now < each.ends
+    ]
     reasons: dict[str, list[str]] = {}
     for first in range(0, len(asked) or 1, _AT_A_TIME):
         part = asked[first : first + _AT_A_TIME]
         batch_id = new_batch_id()
         try:
-            reply, headers = transport.ask("/v1/reports", _impossible(part, batch_id))
+            reply, headers = transport.ask("/v1/reports", encode_batch(batch_id, part))
         except TransportError as error:
             yield _unreachable(error, endpoint)
             return
@@ -79,8 +82,8 @@ def check_endpoint(
         except TransportError as error:
             yield _refused_batch(error, reply, headers, endpoint, ingest_key)
             return
-        for place, (metric, _) in enumerate(part):
-            reasons.setdefault(refused.get(place, "none"), []).append(metric.name)
+        for place, report in enumerate(part):
+            reasons.setdefault(refused.get(place, "none"), []).append(report.metric)
     yield CheckResult("endpoint", "collector", "ok", f"a collector responds at {endpoint}")
     yield from check_clock("the collector's", skew_of(headers.get("Date"), now))
     yield from _verdicts(reasons)
@@ -176,21 +179,6 @@ def check_clock(whose: str, skew: float) -> Iterator[CheckResult]:
             "set both by NTP: a window ends by the device's clock and is accepted by the "
             "collector's",
         )  # fmt: skip
-
-
-def _impossible(part: Sequence[tuple[Metric, str]], batch_id: str) -> bytes:
-    """A batch of which every collector leaves out every report."""
-    reports = [
-        {
-            "metric": metric.name,
-            "scheme": metric.scheme.fingerprint,
-            "window": window,
-            "row": IMPOSSIBLE_ROW,
-            "columns": 0,
-        }
-        for metric, window in part
-    ]
-    return json.dumps({"batch": batch_id, "reports": reports}).encode()
 
 
 def _window(metric: Metric, now: float) -> str:

@@ -31,7 +31,6 @@ from deniable.tools.starting.new_metric import (
     is_interactive,
     metric_keys,
     metric_options,
-    refusing,
     toml_value,
 )
 from deniable.whole_files import written
@@ -80,8 +79,7 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     In a terminal it asks for what no option says. No file that is there is replaced without
     --force. The epsilons are the smallest with which the expected `devices` see enough.
     """
-    interactive = is_interactive(yes=yes)
-    ask = asker(given, interactive=interactive)
+    ask = asker(given, interactive=is_interactive(yes=yes))
     app = ask("app", "The app's name", _name_of(folder))
     where = ask("where", "What records", "python", click.Choice([*_NEXT]))
     example = "app.py" if where == "python" else "index.html"
@@ -95,17 +93,14 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     owner = ask("owner", "Who answers questions (a team or an address)", f"{app}@example.com")
     devices = ask("devices", "How many devices run it", _DEVICES, click.IntRange(1))
     name = ask("metric", "The first metric", "browser")
-    if name == "browser" and given.get("type") is None and given.get("low") is None:
-        given["type"] = "category"
-        given["description"] = given.get("description") or "The browser that was used last."
-        given["values"] = given.get("values") or _BROWSERS
+    if name == "browser" and given["type"] is None and given["low"] is None:
+        given |= {"type": "category", "description": "The browser that was used last."}
+        given["values"] = given["values"] or _BROWSERS
     if where == "web":
         given |= {"at_once": True, "platform": "web"}
     words = {"APP": app, "OWNER": owner, "EXPIRES": expiry(), "DEVICES": devices}
     head = _filled("metrics.toml", {word: toml_value(each) for word, each in words.items()})
-    keys = metric_keys(name, given, interactive=interactive)
-    with refusing("metrics.toml"):
-        made = draft(head, name, keys, folder / "metrics.toml")
+    made = draft(head, name, metric_keys(name, given, ask), folder / "metrics.toml")
     show(made)
     files = {
         "metrics.toml": head + made.block,
@@ -175,25 +170,21 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
     smallest with which the expected `devices` see enough. What `deniable lint` refuses is not
     written. The rest of the file stays as it is, byte for byte.
     """
-    try:
-        before = path.read_bytes()
-        text = before.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise click.ClickException(f"there is no file {path}: `deniable init` writes one") from None
-    except UnicodeDecodeError:
-        raise click.ClickException(f"{path} is not UTF-8 text") from None
-    interactive = is_interactive(yes=yes)
+    if not path.exists():
+        raise click.ClickException(f"there is no file {path}: `deniable init` writes one")
+    registry = Registry.load(path)
+    if metric in registry.metrics:
+        line = line_of(registry.lines, ("metrics", metric))
+        raise click.ClickException(
+            f"{path}:{line}: the metric {metric} is declared already: choose another name, or "
+            "edit it"
+        )
+    before = path.read_bytes()
+    text = before.decode("utf-8-sig")
     gap = "\n" if text.endswith("\n") else "\n\n"  # an empty line before the table
-    with refusing(str(path)):
-        registry = Registry.parse(text, str(path), path.parent)
-        if metric in registry.metrics:
-            line = line_of(registry.lines, ("metrics", metric))
-            raise click.ClickException(
-                f"{path}:{line}: the metric {metric} is declared already: choose another name, or "
-                "edit it"
-            )
-        keys = metric_keys(metric, given, interactive=interactive)
-        made = draft(text + gap, metric, keys | _missing(text, registry), path)
+    interactive = is_interactive(yes=yes)
+    keys = metric_keys(metric, given, asker(given, interactive=interactive))
+    made = draft(text + gap, metric, keys | _missing(text, registry), path)
     show(made)
     if dry_run:
         click.echo("Nothing was written (--dry-run).")

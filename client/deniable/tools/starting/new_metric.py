@@ -7,8 +7,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,22 +47,25 @@ class Draft(NamedTuple):
 
 def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
     """The metric `name` with these keys behind the text `before`; epsilons that are not given are
-    proposed. `path` is where the text is, or will be.
-
-    Raises:
-        RegistryError: the whole has mistakes, or the new metric would protect nothing.
-    """
-    for proposal in _proposals(keys):
-        made = _read(before, name, proposal, path)
-        if turns := _turns(made):
-            made = _read(before, name, {**proposal, "one_in": turns}, path)
-        found = remarks(made.registry)
-        mine = [each for each in found if f"{each.where}.".startswith(f"metrics.{name}.")]
-        made = made._replace(problems=mine)
-        if all(each.severity == "note" for each in mine):
-            break
-    if wrong := [each for each in made.problems if each.severity == "error"]:
-        raise RegistryError(wrong, str(path))
+    proposed. `path` is where the text is, or will be. If the whole has mistakes, or the new metric
+    would protect nothing, that is told, and the command ends before it has written anything."""
+    try:
+        for proposal in _proposals(keys):
+            made = _read(before, name, proposal, path)
+            if turns := _turns(made):
+                made = _read(before, name, {**proposal, "one_in": turns}, path)
+            found = remarks(made.registry)
+            mine = [each for each in found if f"{each.where}.".startswith(f"metrics.{name}.")]
+            made = made._replace(problems=mine)
+            if all(each.severity == "note" for each in mine):
+                break
+        wrong: Sequence[Problem] = [each for each in mine if each.severity == "error"]
+    except RegistryError as error:
+        wrong = error.problems
+    if wrong:
+        print_problems(wrong, str(path))
+        click.echo("Nothing was written.", err=True)
+        raise SystemExit(1)
     return made
 
 
@@ -130,13 +132,9 @@ def toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-_DAYS = 365
-"""So long a new metric lasts, today included."""
-
-
 def expiry() -> date:
-    """The last day of a new metric."""
-    return today() + timedelta(_DAYS - 1)
+    """The last day of a new metric, which lasts a year, today included."""
+    return today() + timedelta(364)
 
 
 def metric_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -159,17 +157,6 @@ def metric_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def is_interactive(*, yes: bool) -> bool:
     """Whether somebody can be asked."""
     return not yes and sys.stdin.isatty() and sys.stdout.isatty()
-
-
-@contextmanager
-def refusing(source: str) -> Iterator[None]:
-    """End the command, before it has written anything, where the registry would have mistakes."""
-    try:
-        yield
-    except RegistryError as error:
-        print_problems(error.problems, source)
-        click.echo("Nothing was written.", err=True)
-        raise SystemExit(1) from None
 
 
 def asker(given: Mapping[str, Any], *, interactive: bool) -> Callable[..., Any]:
@@ -196,15 +183,14 @@ _QUESTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
 """What is asked of a metric of each type, with the answer by default, and those that there are."""
 
 
-def metric_keys(name: str, given: Mapping[str, Any], *, interactive: bool) -> dict[str, Any]:
+def metric_keys(name: str, given: Mapping[str, Any], ask: Callable[..., Any]) -> dict[str, Any]:
     """The keys of a metric, in the order of a registry; what is missing is asked for or takes a
     default. Epsilons stay out if they were not given."""
-    ask = asker(given, interactive=interactive)
-    told = {key for key, value in given.items() if value is not None}
+    given = {key: value for key, value in given.items() if value is not None}
     likely = (
-        "number" if told & {"low", "high"}
-        else "category" if given.get("values")
-        else "pair" if given.get("of")
+        "number" if given.keys() & {"low", "high"}
+        else "category" if "values" in given
+        else "pair" if "of" in given
         else "boolean"
     )  # fmt: skip
     kind = ask("type", "Its type", likely, click.Choice(list(TYPES)))
@@ -214,15 +200,12 @@ def metric_keys(name: str, given: Mapping[str, Any], *, interactive: bool) -> di
     }
     keys |= {key: ask(key, *asked) for key, asked in _QUESTIONS.get(kind, {}).items()}
     # What is given and does not fit is refused by the registry.
-    for key in ("values", "of", "low", "high", "ask", "platform"):
-        if key in told:
-            keys[key] = given[key]
+    fixed = ("values", "of", "low", "high", "ask", "platform")
+    keys |= {key: given[key] for key in fixed if key in given}
     keys = {key: _typed(key, value) for key, value in keys.items()}
     if given.get("at_once") and not TYPES[kind].looks_back:  # that is always reported at once
         keys |= {"answer": "at_once", "aggregate": "first"}
-    for key in ("epsilon", "lifetime_epsilon"):
-        if key in told:
-            keys[key] = given[key]
+    keys |= {key: given[key] for key in ("epsilon", "lifetime_epsilon") if key in given}
     if kind not in ("number", "pair", "discovery"):
         keys["longitudinal"] = "memoize"
     return keys
