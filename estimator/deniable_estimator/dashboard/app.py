@@ -172,6 +172,7 @@ def create_app(
         period=formats.period,
         window=formats.window,
         isolated=isolated,
+        left_out=words.windows_left_out,
         is_day=is_day,
         **LABEL_FILTERS,
     )

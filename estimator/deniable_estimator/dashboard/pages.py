@@ -19,7 +19,6 @@ from deniable_estimator.asking.history import History
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access.caller import for_people
-from deniable_estimator.dashboard.alarms import alarm_of, windows_left_out
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.exports import RAW, file_of, of_estimate, of_trend
@@ -124,7 +123,7 @@ def _page(
     """The page and its status."""
     metric, estimate = reading.metric, None if refused else reading.answer
     answered = estimate if estimate and estimate.n else None
-    alarm = alarm_of(reading, answered)
+    alarm = reading.alarm(answered)
     told = _told(reading, view, answered, alarm) if answered else {}
     return answer_page(
         "metric.html",
@@ -136,7 +135,6 @@ def _page(
         view=view,
         estimate=estimate,
         alarm=alarm,
-        left_out=windows_left_out(view.days),
         most_lines=MOST_LINES,
         all_lines=ALL_LINES,
         longest_search=LONGEST_SEARCH,

@@ -17,7 +17,6 @@ from deniable import Metric
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.access.caller import opened_link
-from deniable_estimator.dashboard.alarms import alarm_of, windows_left_out
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.pages import show_board
 from deniable_estimator.dashboard.exports import download
@@ -31,6 +30,7 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View, inputs_of, read_view
+from deniable_estimator.dashboard.words import windows_left_out
 from deniable_estimator.document.document import Frame, Picture, cell
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.marks import Bars
@@ -210,7 +210,7 @@ def _asked(name: str) -> tuple[PageReading, View, Answer, History | None]:
         raise BadRequest(
             message("There are no reports in these days, so there is nothing to draw.")
         )
-    return reading, view, estimate, alarm_of(reading, estimate)
+    return reading, view, estimate, reading.alarm(estimate)
 
 
 embedding = Blueprint("embedding", __name__)
@@ -247,7 +247,7 @@ def embedded(name: str) -> ResponseReturnValue:
     alarm = kind = None
     if estimate is not None and estimate.n:
         kind = kind_of(estimate)
-        alarm = alarm_of(reading, estimate)
+        alarm = reading.alarm(estimate)
         drawn = kind.pictures(estimate, view.shown(), _FRAMED_BARS)
     return render_template(
         "embed.html",
@@ -257,7 +257,6 @@ def embedded(name: str) -> ResponseReturnValue:
         kind=kind,
         pictures=drawn,
         alarm=alarm,
-        left_out=windows_left_out(view.days),
         headline=headline_of(reading, view, estimate) if estimate and kind and not alarm else None,
         guess=even_guess(metric, source.registry),
     )

@@ -11,7 +11,6 @@ from deniable_estimator.asking.comparison import compare, since_headline
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before, newest_period
 from deniable_estimator.dashboard.view import View
@@ -172,7 +171,7 @@ def _refused(
     for each in (days, earlier):
         # Where the days that the page shows raise an alarm, it says nothing of changes.
         shown = reading.days.first <= each.first and each.last <= reading.days.last
-        if not shown and (alarm := alarm_of(reading.over(each))):
+        if not shown and (alarm := reading.over(each).alarm()):
             if each is days:
                 return message("Not compared: {which} is anomalous.", which=alarm.which)
             return message(

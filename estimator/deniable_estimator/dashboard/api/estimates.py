@@ -13,7 +13,6 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.segments import not_segmented
 from deniable_estimator.dashboard.access.people import Role
-from deniable_estimator.dashboard.alarms import history_of
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import ESTIMATES, NAMED, endpoint
@@ -85,7 +84,7 @@ def comparison(asked: Asked, form: Form, reading: PageReading) -> Response:
 @_of_metric("anomalies", "Anomalies", takes.WINDOWS)
 def anomalies(asked: Asked, form: Form, reading: PageReading) -> Response:
     """Which windows of some days look dishonest; strings are not decoded for it."""
-    document = {**reading.days.told, **history_of(reading, reading.answer).to_dict()}
+    document = {**reading.days.told, **reading.history(reading.answer).to_dict()}
     return respond_content(form, document)
 
 

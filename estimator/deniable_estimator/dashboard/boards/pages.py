@@ -20,7 +20,6 @@ from deniable_estimator.asking.history import History
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.access.caller import has_role
 from deniable_estimator.dashboard.access.people import Role
-from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.boards.definition import Board, BoardChart, BoardFolder
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
@@ -91,7 +90,7 @@ def _draw(source: DataSource, item: BoardChart, number: int) -> dict[str, Any]:
         elif estimate is None:
             drawn["problem"] = message("Any string: name those that you look for on its page.")
         elif estimate.n:
-            kind, alarm = kind_of(estimate), alarm_of(reading, estimate)
+            kind, alarm = kind_of(estimate), reading.alarm(estimate)
             headline = alarm.text if alarm else headline_of(reading, view, estimate)
             drawn |= {"kind": kind, "alarm": alarm, "headline": headline}
             if item.view == "shares":

@@ -18,7 +18,6 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.alarms import alarm_of, looks_of, windowwise
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading
@@ -132,7 +131,7 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
         mistakes.append(message("{mistake}.", mistake=str(error)))
     # An overview of many metrics raises a false alarm as seldom as the page of one.
     careful = replace(source, alarm_level=source.alarm_level / family)
-    alarm = alarm_of(replace(reading, source=careful), answer)
+    alarm = replace(reading, source=careful).alarm(answer)
     answered = answer if answer and answer.n else None
     kind = kind_of(answered) if answered else None
     change: WeekChange | NoChange | None = None
@@ -208,14 +207,14 @@ def _spark(reading: PageReading, answer: Answer) -> DrawnLine | None:
     metric, days = reading.metric, reading.days
     points: dict[str, SparkPoint] = {}
     if metric.needs_candidates:
-        for each in windowwise(reading.asking([answer.leading])):
+        for each in reading.asking([answer.leading]).windowwise():
             series = each.series
             if each.n:
                 (label,) = each.windows
                 numbers = float(series.value[0]), float(series.std_error[0])
                 points[label] = SparkPoint(each.n, *numbers)
     else:
-        for seen in looks_of(reading):
+        for seen in reading.looks():
             if answer.leading in seen.values:
                 place = seen.values.index(answer.leading)
                 error = float(seen.variance[place]) ** 0.5
