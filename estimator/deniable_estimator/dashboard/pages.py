@@ -102,7 +102,8 @@ def metric_upload(name: str) -> ResponseReturnValue:
         return _page(PageReading(source, metric, view.days), view, mistake=str(error))[0], 400
     keep_list(metric, sent)
     # A line of another list, or a string of it, says nothing about this one.
-    kept = urlencode(replace(view, value=(), line=()).query(), doseq=True)
+    rest = replace(view, asked={**view.asked, "value": (), "line": ()})
+    kept = urlencode(rest.query(), doseq=True)
     return redirect(f"{url_for('pages.metric_page', name=name)}?{kept}", 303)
 
 
@@ -138,7 +139,7 @@ def _page(
         most_lines=MOST_LINES,
         all_lines=ALL_LINES,
         longest_search=LONGEST_SEARCH,
-        by=view.by or grouping(metric, view.days.around),
+        by=view.asked["by"] or grouping(metric, view.days.around),
         groups=GROUPS[metric.window],
         notes=_notes(reading.source, metric, estimate),
         upload_limit=settings_in_force().dashboard_upload / (1 << 20),
@@ -160,7 +161,7 @@ def _told(
     shown = view.shown(changes.comparison if changes else None, limits)
     document = kind.document(answer, shown)
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
-    over_time = not metric.needs_candidates or view.by is not None
+    over_time = not metric.needs_candidates or view.asked["by"] is not None
     found = timeline(reading, view, answer, alarm) if over_time else None
     periods = found.trend.periods if found else ()
     headline = (changes and changes.headline) or document.verdict.text
@@ -180,10 +181,10 @@ def _told(
 
 def _limits(view: View, answer: Answer) -> tuple[tuple[float, ...], EstimateError | None]:
     """The limit that is asked for, and what is wrong with it."""
-    if view.limit is None or not isinstance(answer, Distribution):
+    if view.asked["limit"] is None or not isinstance(answer, Distribution):
         return (), None
     try:
-        limit = float(view.limit)
+        limit = float(view.asked["limit"])
     except ValueError:
         limit = math.nan
     if not math.isfinite(limit):
@@ -208,7 +209,7 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
     reading, view = asked_answer(name, RAW)
     reading = reading.over(view.days.around)
-    by = view.by or grouping(reading.metric, reading.days)
+    by = view.asked["by"] or grouping(reading.metric, reading.days)
     return file_of(reading, of_trend(reading, by), f"{name}-trend", form)
 
 

@@ -64,7 +64,7 @@ def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
     """The changes that the view asks for; None where there is nothing to compare, and of strings
     unless the address asks for it: each of the two periods takes about a second."""
     source, metric = reading.source, reading.metric
-    if metric.needs_candidates and not (view.change or view.days.since):
+    if metric.needs_candidates and not (view.asked["change"] or view.days.since):
         return None
     whole = view.compared == "range"
     days = view.days if whole else newest_period(view.days, source.seen_until, metric.window)

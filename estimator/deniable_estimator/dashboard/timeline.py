@@ -131,7 +131,7 @@ def timeline(
     """
     shown = kind_of(answer).over_time(answer, view.values)
     values = tuple(value for value in view.values if value in shown) or (shown[0],)
-    found, alarmed = trend_of(reading, answer, view.by, shown, alarm)
+    found, alarmed = trend_of(reading, answer, view.asked["by"], shown, alarm)
     drawn = plain_timeline(found, values, alarmed=alarmed)
     if drawn is None:
         return None

@@ -151,7 +151,7 @@ def _trend(
     """The trend and the annotations on it; without two periods that have reports, nothing."""
     shown = [each for each in view.values if each in estimate.series.names]
     shown = shown or kind_of(estimate).over_time(estimate, ())[:1]
-    found, alarmed = trend_of(reading, estimate, view.by, shown, alarm)
+    found, alarmed = trend_of(reading, estimate, view.asked["by"], shown, alarm)
     drawn = plain_timeline(found, shown, alarmed=alarmed, name=name, height=_HEIGHT)
     if not drawn:
         return {}
