@@ -107,7 +107,7 @@ def create_app(
         # An empty registry is one as well.
         Registry.load(settings.registry) if registry is None else registry,
         clock,
-        Path(settings.candidates_dir) if settings.candidates_dir else None,
+        settings,
         Results(
             settings.dashboard_cache,
             workers=settings.dashboard_workers,
@@ -120,9 +120,6 @@ def create_app(
             settings.dashboard_seconds,
             preloaded="deniable_estimator.dashboard.planner",
         ),
-        settings.fakes,
-        settings.alarm_level,
-        most_strings=settings.dashboard_strings,
     )
     _make_folder(settings.data)
     keep_annotations(app, settings.kept(ANNOTATIONS))

@@ -120,7 +120,8 @@ class PageReading:
 
         def work() -> Answer:
             answer = self._estimated(selection.read(), light=self._short)
-            answer = replace(answer, fakes=source.fakes, alarm_level=source.alarm_level)
+            given = source.settings
+            answer = replace(answer, fakes=given.fakes, alarm_level=given.alarm_level)
             return answer.marked(now)
 
         found = turn.get(key_of(version, self.strings, self.level, self.adjust), work)
@@ -237,14 +238,14 @@ class PageReading:
         known = self.source.today, day_at(self.source.seen_until)
         return key_of(self.days.first, self.days.last, by, known, *parts)
 
-    def alarm(self, estimate: Answer | None = None) -> History | None:
+    def alarm(self, estimate: Answer | None = None, family: int = 1) -> History | None:
         """What `history` says of these days, if they raise an alarm."""
-        found = self.history(estimate)
+        found = self.history(estimate, family)
         return found if found.strange else None
 
-    def history(self, estimate: Answer | None = None) -> History:
+    def history(self, estimate: Answer | None = None, family: int = 1) -> History:
         """What is strange in the windows of these days, each against those before it, and in their
-        `estimate`.
+        `estimate`. So many metrics share the level of alarms as the `family` has.
 
         Strings are not decoded for it.
         """
@@ -253,12 +254,11 @@ class PageReading:
         reach = self.days.reaching_back(LONGEST_HISTORY, metric.window)
         selection = self.asking(None).select(reach).apart()
         now, whole = source.clock(), estimate.verdict.figures if estimate else ()
-        asked = self.strings, estimate is None, self.days, source.alarm_level
+        level = source.settings.alarm_level / family
+        asked = self.strings, estimate is None, self.days, level
         return source.results.get(
             key_of("history", source.version_of(selection), *asked),
-            lambda: inspect_asked(
-                selection, self._looks(selection), source.alarm_level, whole, now
-            ),
+            lambda: inspect_asked(selection, self._looks(selection), level, whole, now),
         )
 
     def looks(self) -> tuple[Look, ...]:

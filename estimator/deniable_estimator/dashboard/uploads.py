@@ -210,11 +210,11 @@ def sent_list(source: DataSource, sent: bytes | Sequence[str], name: str) -> Seq
     text = isinstance(sent, bytes)
     whole = sent if isinstance(sent, bytes) else "\n".join(sent).encode("utf-8", "surrogatepass")
     count = len(whole.removesuffix(b"\n").split(b"\n")) if text else len(sent)
-    if count > source.most_strings:
+    if count > (most := source.settings.dashboard_strings):
         mistake = CodedMessage(
             "too_many_strings",
             "has more than {most:,} strings; send fewer, or part of them at a time",
-            most=source.most_strings,
+            most=most,
         )
         raise ValueListError(name, None, mistake)
     parse = parse_values if text else value_texts

@@ -43,13 +43,13 @@ def estimate(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The share of each value over some days, or what is asked of a number."""
     values, limit, below = asked["value"], asked["limit"], asked["below"]
     reading = takes.asked_candidates(reading, values)
-    source, metric = reading.source, reading.metric
+    settings, metric = reading.source.settings, reading.metric
     takes.asked_limit(metric, limit)
     takes.asked_below(metric, below)
     if limit is None:
         takes.bound(reading, values)
     return respond_at(
-        *(reading, form, (asked, source.fakes, source.alarm_level), lambda: reading.version),
+        *(reading, form, (asked, settings.fakes, settings.alarm_level), lambda: reading.version),
         lambda: of_estimate(reading, values, limit=limit, below=below),
     )
 

@@ -9,7 +9,7 @@ An alarm has the level of a metric's page, shared by all metrics.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from deniable import Metric, ValueListError
@@ -130,8 +130,7 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
     except ValueListError as error:
         mistakes.append(message("{mistake}.", mistake=str(error)))
     # An overview of many metrics raises a false alarm as seldom as the page of one.
-    careful = replace(source, alarm_level=source.alarm_level / family)
-    alarm = replace(reading, source=careful).alarm(answer)
+    alarm = reading.alarm(answer, family)
     answered = answer if answer and answer.n else None
     kind = kind_of(answered) if answered else None
     change: WeekChange | NoChange | None = None

@@ -84,8 +84,7 @@ def week_change(
         return "nothing_before"
     before = days_before(week, metric.window)
     if before.first < days.first:
-        careful = replace(source, alarm_level=source.alarm_level / family)
-        alarm = PageReading(careful, metric, replace(days, first=before.first)).alarm()
+        alarm = reading.over(replace(days, first=before.first)).alarm(family=family)
 
     def ask(some: Days) -> Answer:
         return reading.over(some).estimate().answer
