@@ -51,7 +51,7 @@ from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharin
 from deniable_estimator.dashboard.source import held_from, held_until, settings_in_force
 from deniable_estimator.dashboard.uploads import MOST_OF_THE_LARGEST, Uploads, offer_uploads
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.files import ANNOTATIONS, LINKS, LISTS
+from deniable_estimator.files import ANNOTATIONS, LINKS
 from deniable_estimator.kinds import formats
 from deniable_estimator.messages import isolated, message
 
@@ -127,7 +127,7 @@ def create_app(
     app.before_request(_limit)
     guard(app, settings, clock)
     most_bytes = MOST_OF_THE_LARGEST * settings.dashboard_upload
-    offer_uploads(app, Uploads(settings.kept(LISTS), clock, most_bytes))
+    offer_uploads(app, Uploads(clock, most_bytes))
     for each in (access, pages, comparing, segments, discovering, planner, api, pictures, sharing,
                  embedding, released):  # fmt: skip
         app.register_blueprint(each)
