@@ -7,9 +7,8 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from flask import Flask, Response, current_app, g, jsonify, make_response, render_template, request
+from flask import Flask, Response, g, jsonify, make_response, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -131,8 +130,6 @@ def create_app(
     for each in (access, pages, comparing, segments, discovering, planner, api, pictures, sharing,
                  embedding, released):  # fmt: skip
         app.register_blueprint(each)
-    for name in ("pages.metric_page", "pages.metric_upload"):
-        app.view_functions[name] = _with_room(app.view_functions[name])
     app.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
     app.after_request(_tell_unreadable)
     app.after_request(_protect)
@@ -209,19 +206,6 @@ def body_limits(settings: DashboardSettings) -> dict[bytes, int]:
     """The most bytes of a body by what its path begins with, for a server that reads it first."""
     lists = max(MAX_FORM, settings.dashboard_upload)
     return {b"/metric/": lists, b"/api/": lists, b"": MAX_FORM}
-
-
-def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
-    """The same view; of pages that list every value, few at a time."""
-
-    def answer(**arguments: str) -> Any:
-        if request.args.get("lines") != "all":
-            return view(**arguments)
-        source: DataSource = current_app.extensions["deniable_source"]
-        with source.results.large():
-            return view(**arguments)
-
-    return answer
 
 
 def _left_out() -> list[tuple[str, list[str]]]:

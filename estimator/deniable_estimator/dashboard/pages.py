@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -63,6 +64,14 @@ def metric_page(name: str) -> ResponseReturnValue:
         chosen = urlencode(kept)
         at = url_for("discovering.finds_page", name=name)
         return redirect(f"{at}?{chosen}" if chosen else at)
+    # Of pages that list every value, few are made at a time.
+    every = request.args.get("lines") == "all"
+    with current_source().results.large() if every else nullcontext():
+        return _shown(metric)
+
+
+def _shown(metric: Metric) -> tuple[str, int]:
+    """What the address asks of a metric; or a mistake in it, with the usual days."""
     mistake = None
     try:
         reading, view = requested_view(metric, request.args)
@@ -70,10 +79,9 @@ def metric_page(name: str) -> ResponseReturnValue:
             reading = reading.asking(listed(metric))
         except ValueListError as error:
             mistake = str(error)
-        page = _page(reading, view, mistake=mistake)
+        return _page(reading, view, mistake=mistake)
     except EstimateError as error:
         return _page(*requested_view(metric, {}), refused=keep_form(error))
-    return page
 
 
 @pages.post("/metric/<name>")
