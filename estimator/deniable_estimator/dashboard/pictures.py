@@ -24,14 +24,14 @@ from deniable_estimator.dashboard.language import told
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.pages import asked_answer
 from deniable_estimator.dashboard.privacy_label import even_guess
-from deniable_estimator.dashboard.recent import headline_of
+from deniable_estimator.dashboard.recent import chart_told, headline_of
 from deniable_estimator.dashboard.release_pages import newest_view
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View, inputs_of, read_view
 from deniable_estimator.dashboard.words import windows_left_out
-from deniable_estimator.document.document import Frame, Picture, cell
+from deniable_estimator.document.document import Frame, cell
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.plot.parts import (
@@ -242,23 +242,13 @@ def embedded(name: str) -> ResponseReturnValue:
     asked = [each for each in request.args.items(multi=True) if each[0] in known]
     view = read_view(MultiDict(asked), metric, source)
     reading = PageReading(source, metric, view.days, source.candidates(metric))
-    estimate = reading.answer
-    drawn: Sequence[Picture] = ()
-    alarm = kind = None
-    if estimate is not None and estimate.n:
-        kind = kind_of(estimate)
-        alarm = reading.alarm(estimate)
-        drawn = kind.pictures(estimate, view.shown(), _FRAMED_BARS)
     return render_template(
         "embed.html",
         metric=metric,
         view=view,
-        estimate=estimate,
-        kind=kind,
-        pictures=drawn,
-        alarm=alarm,
-        headline=headline_of(reading, view, estimate) if estimate and kind and not alarm else None,
+        bars=_FRAMED_BARS,
         guess=even_guess(metric, source.registry),
+        **chart_told(reading, view),
     )
 
 

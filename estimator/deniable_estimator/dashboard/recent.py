@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from deniable import Metric
 from deniable_estimator.asking.comparison import compare, since_headline
@@ -121,6 +122,17 @@ def headline_of(reading: PageReading, view: View, answer: Answer) -> str:
     """The answer in a sentence; of the days since something happened, what has changed since."""
     changes = recent(reading, view, answer) if view.days.since else None
     return (changes and changes.headline) or kind_of(answer).headline(answer)
+
+
+def chart_told(reading: PageReading, view: View) -> dict[str, Any]:
+    """What is told of these days beside a chart: their `estimate`, and with reports its `kind`, the
+    `alarm` that they raise, and a `headline`."""
+    estimate = reading.answer
+    if estimate is None or not estimate.n:
+        return {"estimate": estimate}
+    alarm = reading.alarm(estimate)
+    headline = alarm.text if alarm else headline_of(reading, view, estimate)
+    return {"estimate": estimate, "kind": kind_of(estimate), "alarm": alarm, "headline": headline}
 
 
 def _since_days(days: Days, earlier: Days) -> str:
