@@ -26,7 +26,7 @@ from deniable_estimator.dashboard.exports import RAW, file_of, of_estimate, of_t
 from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.overview.summary import answer_notes, standing_notes
-from deniable_estimator.dashboard.privacy_label import privacy_label, sums_label
+from deniable_estimator.dashboard.privacy_label import sums_label
 from deniable_estimator.dashboard.ranges import presets, since_presets
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
@@ -40,6 +40,7 @@ from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.numbers.distribution import Distribution
 from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import message
+from deniable_estimator.privacy.computing import guarantee_in
 
 pages = Blueprint("pages", __name__)
 
@@ -250,7 +251,7 @@ def head_of(reading: PageReading) -> dict[str, Any]:
     return {
         "about": about(source, metric),
         "reported": source.registry.unasked.get(metric.name, metric),
-        "label": privacy_label(metric, source.registry),
+        "label": guarantee_in(source.registry, metric),
         "published": sums_label(source, metric),
     }
 
