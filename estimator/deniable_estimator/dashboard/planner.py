@@ -117,8 +117,7 @@ def _outcome(kind: str, asked: Asked) -> dict[str, Any]:
         if size <= _LONGEST_EXAMPLE:
             examples = [_example(metric.scheme.oracle, size, devices, rate)]
     return {
-        "document": document,
-        "frames": (*drawn, *document.frames),
+        "document": replace(document, frames=(*drawn, *document.frames)),
         "label": None if metric is None else guarantee(metric),
         "mechanism": None if metric is None else metric.scheme.mechanism,
         "examples": examples,

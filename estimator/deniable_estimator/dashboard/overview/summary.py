@@ -90,6 +90,9 @@ class MetricSummary:
     finds: Mapping[str, Any] | None = None
     """Of a discovery with reports: how many strings were found (`count`), the commonest with their
     shares (`top`), and which part of all reports they are (`explained`)."""
+    version: object = None
+    made: float = 0.0
+    """The version of the tallies that it rests on, and when it was made, of one that is kept."""
 
 
 def summarize(reading: PageReading, family: int, *, latest: bool) -> MetricSummary:
