@@ -32,7 +32,7 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery_page import discovering
 from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.pages import pages
-from deniable_estimator.dashboard.pictures import embedding, frames_lack, offer_plots, pictures
+from deniable_estimator.dashboard.pictures import embedding, offer_plots, pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.privacy_label import LABEL_FILTERS
 from deniable_estimator.dashboard.problems import (
@@ -148,7 +148,6 @@ def create_app(
         unreadable_windows=_left_out,
         held_until=held_until,
         held_from=held_from,
-        frames_lack=frames_lack(settings),
         version=deniable.__version__,
     )
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True

@@ -26,7 +26,6 @@ from deniable_estimator.dashboard.pages import asked_answer
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.recent import chart_told, headline_of
 from deniable_estimator.dashboard.release_pages import newest_view
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View, inputs_of, read_view
@@ -221,14 +220,6 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'none'; "
     "frame-ancestors {origins}; base-uri 'none'"
 )
-
-
-def frames_lack(settings: DashboardSettings) -> str:
-    """What the settings lack for sites to show charts in frames. A link must be whole for that, so
-    it takes the dashboard's own address too."""
-    lacking = {(True, True): "", (True, False): "address", (False, True): "sites"}
-    given = bool(settings.dashboard_frame_ancestors), bool(settings.public_url)
-    return lacking.get(given, "both")
 
 
 @embedding.get("/embed/metric/<name>")
