@@ -35,7 +35,6 @@ ANNOTATIONS = "annotations.toml"
 PEOPLE = "people.toml"
 LINKS = "links.db"
 SESSIONS = "sessions.db"
-LISTS = "lists.db"
 """What a dashboard keeps in its folder: all that people have entered."""
 
 MAX_FILE = 1 << 20

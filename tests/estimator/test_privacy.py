@@ -14,7 +14,7 @@ from tests.registries import declared as registry_text
 from deniable import Registry, RegistryError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import Memoizing, Packing, Report
-from deniable_estimator.dashboard.privacy_label import LABEL_FILTERS, privacy_label
+from deniable_estimator.dashboard.privacy_label import LABEL_FILTERS
 from deniable_estimator.document.terminal import show
 from deniable_estimator.privacy.computing import all_together, guarantee, guarantee_in
 from deniable_estimator.privacy.guarantees import Bound
@@ -173,7 +173,7 @@ def test_each_label_can_be_read(registry):
     show(together_document(all_together(registry)), console)
     for metric in registry:
         show(guarantee_document(guarantee_in(registry, metric)), console)
-        given = privacy_label(metric, registry).given
+        given = guarantee_in(registry, metric)
         memory, filters = given.memory, LABEL_FILTERS
         memos = (memory.memo, memory.edited) if memory else ()
         for each in (given.report, given.each, given.typical_year, given.worst_year,

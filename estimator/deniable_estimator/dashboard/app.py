@@ -7,9 +7,8 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from flask import Flask, Response, current_app, g, jsonify, make_response, render_template, request
+from flask import Flask, Response, g, jsonify, make_response, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -33,7 +32,7 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery_page import discovering
 from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.pages import pages
-from deniable_estimator.dashboard.pictures import embedding, frames_lack, offer_plots, pictures
+from deniable_estimator.dashboard.pictures import embedding, offer_plots, pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.privacy_label import LABEL_FILTERS
 from deniable_estimator.dashboard.problems import (
@@ -51,7 +50,7 @@ from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharin
 from deniable_estimator.dashboard.source import held_from, held_until, settings_in_force
 from deniable_estimator.dashboard.uploads import MOST_OF_THE_LARGEST, Uploads, offer_uploads
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.files import ANNOTATIONS, LINKS, LISTS
+from deniable_estimator.files import ANNOTATIONS, LINKS
 from deniable_estimator.kinds import formats
 from deniable_estimator.messages import isolated, message
 
@@ -107,7 +106,7 @@ def create_app(
         # An empty registry is one as well.
         Registry.load(settings.registry) if registry is None else registry,
         clock,
-        Path(settings.candidates_dir) if settings.candidates_dir else None,
+        settings,
         Results(
             settings.dashboard_cache,
             workers=settings.dashboard_workers,
@@ -120,9 +119,6 @@ def create_app(
             settings.dashboard_seconds,
             preloaded="deniable_estimator.dashboard.planner",
         ),
-        settings.fakes,
-        settings.alarm_level,
-        most_strings=settings.dashboard_strings,
     )
     _make_folder(settings.data)
     keep_annotations(app, settings.kept(ANNOTATIONS))
@@ -130,12 +126,10 @@ def create_app(
     app.before_request(_limit)
     guard(app, settings, clock)
     most_bytes = MOST_OF_THE_LARGEST * settings.dashboard_upload
-    offer_uploads(app, Uploads(settings.kept(LISTS), clock, most_bytes))
+    offer_uploads(app, Uploads(clock, most_bytes))
     for each in (access, pages, comparing, segments, discovering, planner, api, pictures, sharing,
                  embedding, released):  # fmt: skip
         app.register_blueprint(each)
-    for name in ("pages.metric_page", "pages.metric_upload"):
-        app.view_functions[name] = _with_room(app.view_functions[name])
     app.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
     app.after_request(_tell_unreadable)
     app.after_request(_protect)
@@ -154,7 +148,6 @@ def create_app(
         unreadable_windows=_left_out,
         held_until=held_until,
         held_from=held_from,
-        frames_lack=frames_lack(settings),
         version=deniable.__version__,
     )
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
@@ -172,6 +165,7 @@ def create_app(
         period=formats.period,
         window=formats.window,
         isolated=isolated,
+        left_out=words.windows_left_out,
         is_day=is_day,
         **LABEL_FILTERS,
     )
@@ -211,19 +205,6 @@ def body_limits(settings: DashboardSettings) -> dict[bytes, int]:
     """The most bytes of a body by what its path begins with, for a server that reads it first."""
     lists = max(MAX_FORM, settings.dashboard_upload)
     return {b"/metric/": lists, b"/api/": lists, b"": MAX_FORM}
-
-
-def _with_room(view: Callable[..., Any]) -> Callable[..., Any]:
-    """The same view; of pages that list every value, few at a time."""
-
-    def answer(**arguments: str) -> Any:
-        if request.args.get("lines") != "all":
-            return view(**arguments)
-        source: DataSource = current_app.extensions["deniable_source"]
-        with source.results.large():
-            return view(**arguments)
-
-    return answer
 
 
 def _left_out() -> list[tuple[str, list[str]]]:

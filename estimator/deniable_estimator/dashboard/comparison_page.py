@@ -14,7 +14,6 @@ from deniable import Metric
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
-from deniable_estimator.dashboard.alarms import alarm_of, windows_left_out
 from deniable_estimator.dashboard.exports import RAW, file_of, of_comparison
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.pages import answer_page, keep_form, requested, with_strings
@@ -64,7 +63,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
     later, shown, alarms = reading.days, None, list[History]()
     if comparison and comparison.before.n and comparison.after.n:
         shown = comparison
-        found = alarm_of(reading, shown.after), alarm_of(reading.over(earlier), shown.before)
+        found = reading.alarm(shown.after), reading.over(earlier).alarm(shown.before)
         alarms = [each for each in found if each]
     before = {"before_from": earlier.told["from"], "before_to": earlier.told["to"]}
     query = {**later.query, **before}
@@ -74,7 +73,6 @@ def comparison_page(name: str) -> ResponseReturnValue:
         refused,
         asked=request.args if refused else query,
         alarms=alarms,
-        left_out=[told for each in (later, earlier) if (told := windows_left_out(each))],
         earlier=earlier,
         query=query,
         obstacle=obstacle,

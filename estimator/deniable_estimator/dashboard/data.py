@@ -13,17 +13,16 @@ from typing import TypeVar
 from deniable import Metric, Registry, ValueListError
 from deniable.protocol import windows
 from deniable.protocol.value_list import read_values
-from deniable_estimator.analyses.anomalies import ALARM_LEVEL
-from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.asking.discoveries import followed_lists
 from deniable_estimator.asking.fetch import Selection
-from deniable_estimator.asking.listed import MOST_STRINGS, Listed, list_path
+from deniable_estimator.asking.listed import Listed, list_path
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.results import Results, Turn, key_of
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import LIGHT, png
 from deniable_estimator.dashboard.ranges import day_at, is_ranged, read_range
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.inputs import Asked
 from deniable_estimator.kinds.basis import unfinished
 
@@ -44,15 +43,11 @@ class DataSource:
     reader: Reader
     registry: Registry
     clock: Callable[[], float]
-    candidates_folder: Path | None
+    settings: DashboardSettings
     results: Results
     workers: Workers
-    fakes: float = FAKES
-    alarm_level: float = ALARM_LEVEL
     patience: float = PAGE_PATIENCE
     """Seconds to wait for a long calculation before `StillDecoding` is raised."""
-    most_strings: int = MOST_STRINGS
-    """The most strings in a list that a reader sends."""
     who: str = ""
     """Who asks, for the limit on what one reader may ask for at a time."""
     behind: float = 0.0
@@ -110,7 +105,7 @@ class DataSource:
         """That of the strings that the operator has listed for a metric, without reading them; None
         if there is no list."""
         with suppress(OSError):
-            if path := list_path(metric, self.candidates_folder):
+            if path := self._list_path(metric):
                 status = path.stat()
                 about = status.st_ino, status.st_size, status.st_mtime_ns
                 return key_of("list", metric.name, *about)
@@ -122,7 +117,7 @@ class DataSource:
         Raises:
             ValueListError: the list cannot be read or has a mistake.
         """
-        path, key = list_path(metric, self.candidates_folder), self.list_version(metric)
+        path, key = self._list_path(metric), self.list_version(metric)
         if path is None or key is None:
             return None
         try:
@@ -130,6 +125,10 @@ class DataSource:
         except ValueListError as error:
             # The name of its folder is not told.
             raise ValueListError(path.name, error.line, error.mistake) from None
+
+    def _list_path(self, metric: Metric) -> Path | None:
+        folder = self.settings.candidates_dir
+        return list_path(metric, Path(folder) if folder else None)
 
     def lists(self) -> tuple[dict[str, Collection[str]], bytes]:
         """The lists that are followed already, by metric, with their version: those of the

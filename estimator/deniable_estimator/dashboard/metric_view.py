@@ -1,5 +1,6 @@
 """A metric over some days, as pages and the read API ask for it: its estimate, its trend, its
-answer by segments and what a discovery has found, each with the version of what it is read from."""
+answer by segments and what a discovery has found, each with the version of what it is read from;
+and how its single windows look beside those before them."""
 
 from __future__ import annotations
 
@@ -14,6 +15,13 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.discoveries import finds_of, trend_of_finds
 from deniable_estimator.asking.fetch import Question, Selection, select
+from deniable_estimator.asking.history import (
+    LONGEST_HISTORY,
+    History,
+    Look,
+    inspect_asked,
+    looks_in,
+)
 from deniable_estimator.asking.listed import Listed, digest_of_candidates
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.results import Turn, Versioned, key_of
@@ -112,7 +120,8 @@ class PageReading:
 
         def work() -> Answer:
             answer = self._estimated(selection.read(), light=self._short)
-            answer = replace(answer, fakes=source.fakes, alarm_level=source.alarm_level)
+            given = source.settings
+            answer = replace(answer, fakes=given.fakes, alarm_level=given.alarm_level)
             return answer.marked(now)
 
         found = turn.get(key_of(version, self.strings, self.level, self.adjust), work)
@@ -228,6 +237,52 @@ class PageReading:
         # Which periods have ended changes at midnight.
         known = self.source.today, day_at(self.source.seen_until)
         return key_of(self.days.first, self.days.last, by, known, *parts)
+
+    def alarm(self, estimate: Answer | None = None, family: int = 1) -> History | None:
+        """What `history` says of these days, if they raise an alarm."""
+        found = self.history(estimate, family)
+        return found if found.strange else None
+
+    def history(self, estimate: Answer | None = None, family: int = 1) -> History:
+        """What is strange in the windows of these days, each against those before it, and in their
+        `estimate`. So many metrics share the level of alarms as the `family` has.
+
+        Strings are not decoded for it.
+        """
+        source, metric = self.source, self.metric
+        check_listed(metric)
+        reach = self.days.reaching_back(LONGEST_HISTORY, metric.window)
+        selection = self.asking(None).select(reach).apart()
+        now, whole = source.clock(), estimate.verdict.figures if estimate else ()
+        level = source.settings.alarm_level / family
+        asked = self.strings, estimate is None, self.days, level
+        return source.results.get(
+            key_of("history", source.version_of(selection), *asked),
+            lambda: inspect_asked(selection, self._looks(selection), level, whole, now),
+        )
+
+    def looks(self) -> tuple[Look, ...]:
+        """What is looked at in each window of these days, the oldest first."""
+        return self._looks(self.select().apart())
+
+    def windowwise(self) -> Iterator[Answer]:
+        """The estimate of each window of these days, the oldest first."""
+        turn = Turn(self.source.results)
+        for label in self.select().apart().labels:
+            within = Days(windows.first_day(label), windows.last_day(label))
+            yield self.over(within).point(turn).answer
+
+    def _looks(self, selection: Selection) -> tuple[Look, ...]:
+        """What is looked at in each window. Those that have not changed are known; the others are
+        read and looked at together."""
+        results = self.source.results
+        keys = {label: key_of("look", *each) for label, each in selection.each_version().items()}
+        found: dict[str, Look] = {label: results.known(key) for label, key in keys.items()}
+        unknown = [label for label, seen in found.items() if seen is None]
+        for each in looks_in(selection, unknown):
+            found[each.label] = each
+            results.keep(keys[each.label], each)
+        return tuple(found.values())
 
     def _estimated(self, question: Question, *, light: bool) -> Answer:
         """What a question estimates: here, if that is light, and else in another process."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -19,14 +20,13 @@ from deniable_estimator.asking.history import History
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access.caller import for_people
-from deniable_estimator.dashboard.alarms import alarm_of, windows_left_out
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.exports import RAW, file_of, of_estimate, of_trend
 from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.overview.summary import answer_notes, standing_notes
-from deniable_estimator.dashboard.privacy_label import privacy_label, sums_label
+from deniable_estimator.dashboard.privacy_label import sums_label
 from deniable_estimator.dashboard.ranges import presets, since_presets
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
@@ -40,6 +40,7 @@ from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.numbers.distribution import Distribution
 from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import message
+from deniable_estimator.privacy.computing import guarantee_in
 
 pages = Blueprint("pages", __name__)
 
@@ -64,6 +65,14 @@ def metric_page(name: str) -> ResponseReturnValue:
         chosen = urlencode(kept)
         at = url_for("discovering.finds_page", name=name)
         return redirect(f"{at}?{chosen}" if chosen else at)
+    # Of pages that list every value, few are made at a time.
+    every = request.args.get("lines") == "all"
+    with current_source().results.large() if every else nullcontext():
+        return _shown(metric)
+
+
+def _shown(metric: Metric) -> tuple[str, int]:
+    """What the address asks of a metric; or a mistake in it, with the usual days."""
     mistake = None
     try:
         reading, view = requested_view(metric, request.args)
@@ -71,10 +80,9 @@ def metric_page(name: str) -> ResponseReturnValue:
             reading = reading.asking(listed(metric))
         except ValueListError as error:
             mistake = str(error)
-        page = _page(reading, view, mistake=mistake)
+        return _page(reading, view, mistake=mistake)
     except EstimateError as error:
         return _page(*requested_view(metric, {}), refused=keep_form(error))
-    return page
 
 
 @pages.post("/metric/<name>")
@@ -103,7 +111,8 @@ def metric_upload(name: str) -> ResponseReturnValue:
         return _page(PageReading(source, metric, view.days), view, mistake=str(error))[0], 400
     keep_list(metric, sent)
     # A line of another list, or a string of it, says nothing about this one.
-    kept = urlencode(replace(view, value=(), line=()).query(), doseq=True)
+    rest = replace(view, asked={**view.asked, "value": (), "line": ()})
+    kept = urlencode(rest.query(), doseq=True)
     return redirect(f"{url_for('pages.metric_page', name=name)}?{kept}", 303)
 
 
@@ -124,7 +133,7 @@ def _page(
     """The page and its status."""
     metric, estimate = reading.metric, None if refused else reading.answer
     answered = estimate if estimate and estimate.n else None
-    alarm = alarm_of(reading, answered)
+    alarm = reading.alarm(answered)
     told = _told(reading, view, answered, alarm) if answered else {}
     return answer_page(
         "metric.html",
@@ -136,11 +145,10 @@ def _page(
         view=view,
         estimate=estimate,
         alarm=alarm,
-        left_out=windows_left_out(view.days),
         most_lines=MOST_LINES,
         all_lines=ALL_LINES,
         longest_search=LONGEST_SEARCH,
-        by=view.by or grouping(metric, view.days.around),
+        by=view.asked["by"] or grouping(metric, view.days.around),
         groups=GROUPS[metric.window],
         notes=_notes(reading.source, metric, estimate),
         upload_limit=settings_in_force().dashboard_upload / (1 << 20),
@@ -162,7 +170,7 @@ def _told(
     shown = view.shown(changes.comparison if changes else None, limits)
     document = kind.document(answer, shown)
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
-    over_time = not metric.needs_candidates or view.by is not None
+    over_time = not metric.needs_candidates or view.asked["by"] is not None
     found = timeline(reading, view, answer, alarm) if over_time else None
     periods = found.trend.periods if found else ()
     headline = (changes and changes.headline) or document.verdict.text
@@ -182,10 +190,10 @@ def _told(
 
 def _limits(view: View, answer: Answer) -> tuple[tuple[float, ...], EstimateError | None]:
     """The limit that is asked for, and what is wrong with it."""
-    if view.limit is None or not isinstance(answer, Distribution):
+    if view.asked["limit"] is None or not isinstance(answer, Distribution):
         return (), None
     try:
-        limit = float(view.limit)
+        limit = float(view.asked["limit"])
     except ValueError:
         limit = math.nan
     if not math.isfinite(limit):
@@ -210,7 +218,7 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
     reading, view = asked_answer(name, RAW)
     reading = reading.over(view.days.around)
-    by = view.by or grouping(reading.metric, reading.days)
+    by = view.asked["by"] or grouping(reading.metric, reading.days)
     return file_of(reading, of_trend(reading, by), f"{name}-trend", form)
 
 
@@ -243,7 +251,7 @@ def head_of(reading: PageReading) -> dict[str, Any]:
     return {
         "about": about(source, metric),
         "reported": source.registry.unasked.get(metric.name, metric),
-        "label": privacy_label(metric, source.registry),
+        "label": guarantee_in(source.registry, metric),
         "published": sums_label(source, metric),
     }
 

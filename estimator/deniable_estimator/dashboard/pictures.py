@@ -17,7 +17,6 @@ from deniable import Metric
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.access.caller import opened_link
-from deniable_estimator.dashboard.alarms import alarm_of, windows_left_out
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.pages import show_board
 from deniable_estimator.dashboard.exports import download
@@ -25,13 +24,13 @@ from deniable_estimator.dashboard.language import told
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.pages import asked_answer
 from deniable_estimator.dashboard.privacy_label import even_guess
-from deniable_estimator.dashboard.recent import headline_of
+from deniable_estimator.dashboard.recent import chart_told, headline_of
 from deniable_estimator.dashboard.release_pages import newest_view
-from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View, inputs_of, read_view
-from deniable_estimator.document.document import Frame, Picture, cell
+from deniable_estimator.dashboard.words import windows_left_out
+from deniable_estimator.document.document import Frame, cell
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.plot.parts import (
@@ -210,7 +209,7 @@ def _asked(name: str) -> tuple[PageReading, View, Answer, History | None]:
         raise BadRequest(
             message("There are no reports in these days, so there is nothing to draw.")
         )
-    return reading, view, estimate, alarm_of(reading, estimate)
+    return reading, view, estimate, reading.alarm(estimate)
 
 
 embedding = Blueprint("embedding", __name__)
@@ -221,14 +220,6 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'none'; "
     "frame-ancestors {origins}; base-uri 'none'"
 )
-
-
-def frames_lack(settings: DashboardSettings) -> str:
-    """What the settings lack for sites to show charts in frames. A link must be whole for that, so
-    it takes the dashboard's own address too."""
-    lacking = {(True, True): "", (True, False): "address", (False, True): "sites"}
-    given = bool(settings.dashboard_frame_ancestors), bool(settings.public_url)
-    return lacking.get(given, "both")
 
 
 @embedding.get("/embed/metric/<name>")
@@ -242,24 +233,13 @@ def embedded(name: str) -> ResponseReturnValue:
     asked = [each for each in request.args.items(multi=True) if each[0] in known]
     view = read_view(MultiDict(asked), metric, source)
     reading = PageReading(source, metric, view.days, source.candidates(metric))
-    estimate = reading.answer
-    drawn: Sequence[Picture] = ()
-    alarm = kind = None
-    if estimate is not None and estimate.n:
-        kind = kind_of(estimate)
-        alarm = alarm_of(reading, estimate)
-        drawn = kind.pictures(estimate, view.shown(), _FRAMED_BARS)
     return render_template(
         "embed.html",
         metric=metric,
         view=view,
-        estimate=estimate,
-        kind=kind,
-        pictures=drawn,
-        alarm=alarm,
-        left_out=windows_left_out(view.days),
-        headline=headline_of(reading, view, estimate) if estimate and kind and not alarm else None,
+        bars=_FRAMED_BARS,
         guess=even_guess(metric, source.registry),
+        **chart_told(reading, view),
     )
 
 

@@ -20,7 +20,6 @@ from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, key_of
 from deniable_estimator.dashboard.pages import keep_form
-from deniable_estimator.dashboard.privacy_label import label_of
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.document.document import Frame, Picture
 from deniable_estimator.document.plot.lines import path
@@ -38,6 +37,7 @@ from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import counted, message, spaced
 from deniable_estimator.planning.inputs import PlanKind
 from deniable_estimator.planning.population import zipf_shares
+from deniable_estimator.privacy.computing import guarantee
 from deniable_estimator.statistics.detection import detectable_share
 
 planner = Blueprint("planner", __name__)
@@ -117,9 +117,9 @@ def _outcome(kind: str, asked: Asked) -> dict[str, Any]:
         if size <= _LONGEST_EXAMPLE:
             examples = [_example(metric.scheme.oracle, size, devices, rate)]
     return {
-        "document": document,
-        "frames": (*drawn, *document.frames),
-        "label": None if metric is None else label_of(metric),
+        "document": replace(document, frames=(*drawn, *document.frames)),
+        "label": None if metric is None else guarantee(metric),
+        "mechanism": None if metric is None else metric.scheme.mechanism,
         "examples": examples,
     }
 

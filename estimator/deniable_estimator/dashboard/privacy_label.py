@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from deniable import Metric, Registry
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
@@ -21,8 +21,8 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.messages import message
 from deniable_estimator.planning.words import mechanism_words
-from deniable_estimator.privacy.computing import guarantee, guarantee_in
-from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee
+from deniable_estimator.privacy.computing import guarantee_in
+from deniable_estimator.privacy.guarantees import USEFUL, Bound
 from deniable_estimator.privacy.outsider import DELTA, SPANS, Outsider, outsider_of
 from deniable_estimator.privacy.words import (
     chance,
@@ -39,22 +39,6 @@ from deniable_estimator.privacy.words import (
 _DIGITS = 6
 
 
-class PrivacyLabel(NamedTuple):
-    """What a label tells of: a guarantee, and the mechanism that gives it."""
-
-    given: Guarantee
-    mechanism: Mechanism[Any]
-
-    @property
-    def support(self) -> dict[str, Fraction]:
-        """How often a report supports the true value (p), and any other (q); nothing where reports
-        do not support values, as of a number."""
-        mechanism = self.mechanism
-        return (
-            {"p": mechanism.p, "q": mechanism.q} if isinstance(mechanism, FrequencyOracle) else {}
-        )
-
-
 def even_guess(metric: Metric, registry: Registry) -> str:
     """Out of 100: the most often that a 50/50 guess is right after one report, of a pair if devices
     report that in place of the metric. It is all that an overview tells of a label."""
@@ -62,15 +46,10 @@ def even_guess(metric: Metric, registry: Registry) -> str:
     return chance(Bound.of(Fraction(reported.scheme.mechanism.epsilon)))
 
 
-def privacy_label(metric: Metric, registry: Registry) -> PrivacyLabel:
-    """The label of a metric of a registry."""
-    reported = registry.unasked.get(metric.name, metric)
-    return PrivacyLabel(guarantee_in(registry, metric), reported.scheme.mechanism)
-
-
-def label_of(metric: Metric) -> PrivacyLabel:
-    """The label of a metric that is not declared."""
-    return PrivacyLabel(guarantee(metric, None), metric.scheme.mechanism)
+def _support(mechanism: Mechanism[Any]) -> dict[str, Fraction]:
+    """How often a report supports the true value (p), and any other (q); nothing where reports do
+    not support values, as of a number."""
+    return {"p": mechanism.p, "q": mechanism.q} if isinstance(mechanism, FrequencyOracle) else {}
 
 
 def _after(bound: Bound, before: int) -> str:
@@ -86,6 +65,7 @@ LABEL_FILTERS: Mapping[str, Callable[..., Any]] = {
     "guess": chance,
     "after": _after,
     "about": lambda number: f"{float(number):.{_DIGITS}f}",
+    "support": _support,
     "mechanism": mechanism_words,
     "pace": pace,
     "typical_reports": typical_reports,

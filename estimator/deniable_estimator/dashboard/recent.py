@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from deniable import Metric
 from deniable_estimator.asking.comparison import compare, since_headline
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before, newest_period
 from deniable_estimator.dashboard.view import View
@@ -65,7 +65,7 @@ def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
     """The changes that the view asks for; None where there is nothing to compare, and of strings
     unless the address asks for it: each of the two periods takes about a second."""
     source, metric = reading.source, reading.metric
-    if metric.needs_candidates and not (view.change or view.days.since):
+    if metric.needs_candidates and not (view.asked["change"] or view.days.since):
         return None
     whole = view.compared == "range"
     days = view.days if whole else newest_period(view.days, source.seen_until, metric.window)
@@ -124,6 +124,17 @@ def headline_of(reading: PageReading, view: View, answer: Answer) -> str:
     return (changes and changes.headline) or kind_of(answer).headline(answer)
 
 
+def chart_told(reading: PageReading, view: View) -> dict[str, Any]:
+    """What is told of these days beside a chart: their `estimate`, and with reports its `kind`, the
+    `alarm` that they raise, and a `headline`."""
+    estimate = reading.answer
+    if estimate is None or not estimate.n:
+        return {"estimate": estimate}
+    alarm = reading.alarm(estimate)
+    headline = alarm.text if alarm else headline_of(reading, view, estimate)
+    return {"estimate": estimate, "kind": kind_of(estimate), "alarm": alarm, "headline": headline}
+
+
 def _since_days(days: Days, earlier: Days) -> str:
     """Which days are compared, and which are in neither period."""
     gap = Days(earlier.last + timedelta(1), days.first - timedelta(1))
@@ -172,7 +183,7 @@ def _refused(
     for each in (days, earlier):
         # Where the days that the page shows raise an alarm, it says nothing of changes.
         shown = reading.days.first <= each.first and each.last <= reading.days.last
-        if not shown and (alarm := alarm_of(reading.over(each))):
+        if not shown and (alarm := reading.over(each).alarm()):
             if each is days:
                 return message("Not compared: {which} is anomalous.", which=alarm.which)
             return message(

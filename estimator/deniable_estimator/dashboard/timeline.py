@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from deniable import Metric
 from deniable.protocol import windows
@@ -32,8 +32,6 @@ from deniable_estimator.messages import listed, message, sentence
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
 
-_T = TypeVar("_T")
-
 _HEIGHT = 220
 _SMALL_HEIGHT = 44
 _SEGMENT_HEIGHT = 56
@@ -55,7 +53,7 @@ class SmallChart:
     """Its number over all days."""
 
 
-def toggled(drawn: Sequence[_T], each: _T) -> tuple[int, tuple[_T, ...] | None]:
+def toggled(drawn: Sequence[str], each: str) -> tuple[int, tuple[str, ...] | None]:
     """The style of a line, and what is drawn if it is chosen, or chosen no more; None where there
     is no room, and where nothing would be left."""
     if each in drawn:
@@ -131,7 +129,7 @@ def timeline(
     """
     shown = kind_of(answer).over_time(answer, view.values)
     values = tuple(value for value in view.values if value in shown) or (shown[0],)
-    found, alarmed = trend_of(reading, answer, view.by, shown, alarm)
+    found, alarmed = trend_of(reading, answer, view.asked["by"], shown, alarm)
     drawn = plain_timeline(found, values, alarmed=alarmed)
     if drawn is None:
         return None

@@ -1,26 +1,21 @@
 """Lists of strings that readers have sent: kept for their session, and for no longer.
 
-A list is far too long for a cookie, so it is in one small SQLite file beside that of the sessions.
-It stands there under a digest of a random key in the session's cookie: whoever reads the file
-cannot say whose list it is, nor ask for it.
+A list is far too long for a cookie, so it is in the memory of the dashboard, which is one process
+(`gunicorn_conf.py`), under a random key in the session's cookie. It is never written to a disk.
 
 Lists are deleted when their session is signed out, when it forgets them, when there are too many,
-and once nobody has looked at them for a time.
+once nobody has looked at them for a time, and when the dashboard ends.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
-import logging
 import secrets
-import sqlite3
+import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from hashlib import sha256
 
+from cachetools import TTLCache
 from flask import Flask, current_app, g, request, session
-from werkzeug.exceptions import ServiceUnavailable
 
 from deniable import Metric, ValueListError
 from deniable.protocol.coded_message import CodedMessage
@@ -31,10 +26,7 @@ from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.files import SmallDatabase
 from deniable_estimator.messages import message
-
-_log = logging.getLogger("deniable.dashboard")
 
 KEPT_SECONDS = 12 * 3600
 """A list that nobody has looked at for so long is forgotten: as long as a session lasts."""
@@ -42,102 +34,59 @@ KEPT_SECONDS = 12 * 3600
 MOST_OF_ONE = 8
 """Lists of one session, each of another metric."""
 
-MOST_LISTS = 200
-"""Lists of all sessions."""
-
 MOST_OF_THE_LARGEST = 16
 """All lists together take no more room than so many of the largest that may be sent."""
 
-_SWEEP_SECONDS = 60.0
-_KEY = "lists"
+_BESIDE = 1_000
+"""Bytes that a list takes beside its text, about: so the smallest are not without number."""
 
-_BEGIN = (
-    # What is deleted is overwritten, and gives its room back.
-    *("PRAGMA secure_delete = ON", "PRAGMA auto_vacuum = FULL"),
-    "CREATE TABLE IF NOT EXISTS lists "
-    "(whose TEXT, which TEXT, looked REAL, listed BLOB, PRIMARY KEY (whose, which))",
-)
-_BEYOND = (
-    "DELETE FROM lists WHERE rowid IN (SELECT rowid FROM (SELECT rowid, "
-    "sum(length(listed)) OVER newest AS bytes, row_number() OVER newest AS place, "
-    "row_number() OVER (PARTITION BY whose ORDER BY looked DESC, rowid DESC) AS own "
-    "FROM lists WINDOW newest AS (ORDER BY looked DESC, rowid DESC)) "
-    "WHERE bytes > ? OR place > ? OR own > ?)"
-)
-"""Deletes what is beyond these bounds, those that were looked at the longest ago."""
+_KEY = "lists"
 
 
 class Uploads:
-    """Lists by session and metric, in a file, or for "" in the memory of this process.
+    """Lists by session and metric, in the memory of this process; a dashboard has one.
 
     `clock` is POSIX time in seconds; `most_bytes` is for all lists together. Of those that are too
-    many the ones go first that were not looked at for the longest.
+    many the ones go first that were not looked at for the longest. Threads may share it.
     """
 
-    def __init__(self, path: str, clock: Callable[[], float], most_bytes: int) -> None:
-        self._clock, self._most_bytes = clock, most_bytes
-        self._run = SmallDatabase(path, *_BEGIN).run
-        self._swept = -_SWEEP_SECONDS
+    def __init__(self, clock: Callable[[], float], most_bytes: int) -> None:
+        self._lock = threading.Lock()
+        self._lists: TTLCache[tuple[str, str], bytes] = TTLCache(
+            most_bytes, KEPT_SECONDS, clock, lambda listed: len(listed) + _BESIDE
+        )
 
     def keep(self, key: str, metric: str, listed: bytes) -> None:
-        """Keep the list of a metric for the session with that secret key.
-
-        Raises:
-            ServiceUnavailable: it is larger than all lists may be, or the file cannot be written.
-        """
-        if len(listed) > self._most_bytes:
-            raise ServiceUnavailable(
-                message(
-                    "The list is longer than the {most:,} bytes that are kept in all.",
-                    most=self._most_bytes,
-                )
-            )
-        try:
-            named, now = _named(key, metric), self._clock()
-            self._run("REPLACE INTO lists VALUES (?, ?, ?, ?)", *named, now, listed)
-            self._run(_BEYOND, self._most_bytes, MOST_LISTS, MOST_OF_ONE)
-        except sqlite3.Error as error:
-            _log.warning("an uploaded list could not be kept", exc_info=error)
-            raise ServiceUnavailable(
-                message(
-                    "The list cannot be kept: the dashboard cannot write to its folder of data. "
-                    "An operator can name another one in DENIABLE_DATA."
-                )
-            ) from None
+        """Keep the list of a metric for the session with that secret key."""
+        # The clock stands still meanwhile, so that none expires between being found and deleted.
+        with self._lock, self._lists.timer:
+            self._lists[key, metric] = listed
+            for each in self._own(key)[:-MOST_OF_ONE]:
+                del self._lists[each]
 
     def find(self, key: str, metric: str) -> bytes | None:
         """The list, which is then kept for longer; None if there is none."""
-        named, now = _named(key, metric), self._clock()
-        with suppress(sqlite3.Error):
-            found = self._run(
-                "SELECT listed FROM lists WHERE whose = ? AND which = ? AND looked >= ?",
-                *(*named, now - KEPT_SECONDS),
-            )
-            if found:
-                self._run("UPDATE lists SET looked = ? WHERE whose = ? AND which = ?", now, *named)
-                return bytes(found[0][0])
-        return None
+        with self._lock:
+            listed: bytes | None = self._lists.get((key, metric))
+            if listed is not None:
+                self._lists[key, metric] = listed
+            return listed
 
     def forget(self, key: str, metric: str = "") -> None:
         """Delete the list of a metric, or all of the session's."""
-        whose, which = _named(key, metric)
-        with suppress(sqlite3.Error):
-            self._run("DELETE FROM lists WHERE whose = ? AND ? IN ('', which)",
-                      whose, which if metric else "")  # fmt: skip
+        with self._lock, self._lists.timer:
+            for each in self._own(key):
+                if metric in ("", each[1]):
+                    del self._lists[each]
 
     def sweep(self) -> None:
-        """Delete what nobody has looked at for too long; now and then is enough."""
-        now = self._clock()
-        if abs(now - self._swept) >= _SWEEP_SECONDS:
-            self._swept = now
-            with suppress(sqlite3.Error):
-                self._run("DELETE FROM lists WHERE looked < ?", now - KEPT_SECONDS)
+        """Delete what nobody has looked at for too long."""
+        with self._lock:
+            self._lists.expire()
 
-
-def _named(key: str, metric: str) -> tuple[str, str]:
-    """Whose list it is and which one, as the file has them."""
-    which = hmac.digest(key.encode(), metric.encode(), "sha256").hex()
-    return sha256(key.encode()).hexdigest(), which
+    def _own(self, key: str) -> list[tuple[str, str]]:
+        """The lists of a session, the one first that was not looked at for the longest."""
+        return [each for each in self._lists if each[0] == key]
 
 
 def offer_uploads(app: Flask, uploads: Uploads) -> None:
@@ -147,11 +96,7 @@ def offer_uploads(app: Flask, uploads: Uploads) -> None:
 
 
 def keep_list(metric: Metric, listed: bytes) -> None:
-    """Keep a metric's list for the session of this request.
-
-    Raises:
-        ServiceUnavailable: there is no place for it.
-    """
+    """Keep a metric's list for the session of this request."""
     session.permanent = True
     session.setdefault(_KEY, secrets.token_hex(16))
     _uploads().keep(session[_KEY], _own(metric), listed)
@@ -210,11 +155,11 @@ def sent_list(source: DataSource, sent: bytes | Sequence[str], name: str) -> Seq
     text = isinstance(sent, bytes)
     whole = sent if isinstance(sent, bytes) else "\n".join(sent).encode("utf-8", "surrogatepass")
     count = len(whole.removesuffix(b"\n").split(b"\n")) if text else len(sent)
-    if count > source.most_strings:
+    if count > (most := source.settings.dashboard_strings):
         mistake = CodedMessage(
             "too_many_strings",
             "has more than {most:,} strings; send fewer, or part of them at a time",
-            most=source.most_strings,
+            most=most,
         )
         raise ValueListError(name, None, mistake)
     parse = parse_values if text else value_texts

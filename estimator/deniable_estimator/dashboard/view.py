@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from deniable import Metric
-from deniable.protocol import windows
 from deniable.protocol.types.number import Number
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS
@@ -31,18 +30,31 @@ from deniable_estimator.messages import message
 _NUMBER = re.compile("[0-9]{1,9}")
 
 
+# Whose trends are drawn; none for the leading value's.
+_VALUE = Input("value", each_once, default=(), many=MOST_LINES)
 _OF_SHARES = (
+    # The same by their lines in the reader's own list, so that no address tells what is in it.
     Input("line", each_once, default=(), many=MOST_LINES),
     choice("order", ("share", "declared"), "share"),
     choice("shares", ("unbiased", "normalized"), "unbiased"),
+    # How much of the table is listed.
     choice("lines", ("some", "all"), "some"),
-    # By which column the table is sorted; with a minus, the other way round.
+    # By which column the table is sorted; with a minus, the other way round. None for the page's
+    # own order, with what cannot be told from noise folded away.
     choice("sort", ("value", "-value", "share", "-share", "change", "-change")),
+    # The table lists the values that contain this text.
     Input("find", str.strip, default="", high=LONGEST_SEARCH),
 )
+# Which share of the numbers lies below it? It is kept as it was typed in.
+_LIMIT = Input("limit", lambda text: text.strip() or None, default=None)
 # What is compared with the time before: the newest complete week, or the days of the page.
 _CHANGE = choice("change", ("newest", "range"))
-_LIMIT = Input("limit", lambda text: text.strip() or None, default=None)
+_USUAL = {
+    "by": None,
+    **{each.name: each.default for each in (_VALUE, *_OF_SHARES, _LIMIT)},
+    **dict.fromkeys(("given", "change")),
+}
+"""What is shown where an address does not say it."""
 
 
 def period_input(name: str, metric: Metric) -> Input:
@@ -55,11 +67,11 @@ def inputs_of(metric: Metric) -> tuple[Input, ...]:
     kind = metric.type
     own: tuple[Input, ...] = _OF_SHARES
     if kind.of:
+        # The metric whose values conditional shares are given; None for the first.
         own = (choice("given", kind.of),)
     elif isinstance(kind, Number):
         own = (_LIMIT,) if "distribution" in kind.ask else ()
-    value = Input("value", each_once, default=(), many=MOST_LINES)
-    return (*DAYS, period_input("by", metric), value, *own, _CHANGE)
+    return (*DAYS, period_input("by", metric), _VALUE, *own, _CHANGE)
 
 
 TABLE_LINES = 100
@@ -70,31 +82,12 @@ ALL_LINES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The days, and how their estimate is shown, by the names of an address."""
+    """The days, and how their estimate is shown."""
 
     days: Days
-    by: windows.Kind | None = None
-    """How the trend is grouped; None leaves it to the page."""
-    value: tuple[str, ...] = ()
-    """Whose trends are drawn; none for the leading value's."""
-    line: tuple[str, ...] = ()
-    """The same by their lines in the reader's own list, so that no address tells what is in it."""
-    order: str = "share"
-    shares: str = "unbiased"
-    lines: str = "some"
-    """How much of the table is listed."""
-    limit: str | None = None
-    """As it was typed in: which share of the numbers lies below it?"""
-    given: str | None = None
-    """Of a pair: the metric whose values conditional shares are given; None for the first."""
-    sort: str | None = None
-    """None for the page's own order, with what cannot be told from noise folded away."""
-    find: str = ""
-    """The table lists the values that contain this text."""
-    change: str | None = None
-    """What is compared, if the address itself says it."""
-    ranged: bool = False
-    """Whether the address names the days."""
+    asked: Asked
+    """All that an address can say, by its names, as it says it or as usual. How a trend is grouped
+    is left to the page if it is None."""
     own: Sequence[str] | None = None
     """The reader's own list of strings, if these are shown."""
 
@@ -102,35 +95,38 @@ class View:
     def compared(self) -> str:
         """What is compared: days that are chosen themselves, unless the address says something
         else."""
-        return self.change or ("range" if self.ranged else "newest")
+        return self.asked["change"] or ("range" if is_ranged(self.asked) else "newest")
 
     @property
     def values(self) -> tuple[str, ...]:
         """The values whose trends are drawn."""
-        if self.own is None or not self.line:
-            return self.value
-        return tuple(self.own[int(each) - 1] for each in self.line)
+        if self.own is None or not self.asked["line"]:
+            values: tuple[str, ...] = self.asked["value"]
+            return values
+        return tuple(self.own[int(each) - 1] for each in self.asked["line"])
 
     def shown(self, comparison: Comparison | None = None, limits: Sequence[float] = ()) -> Shown:
         """How the answer is shown."""
+        asked = self.asked
         return Shown(
-            rows=ALL_LINES if self.lines == "all" else TABLE_LINES,
+            rows=ALL_LINES if asked["lines"] == "all" else TABLE_LINES,
             comparison=comparison,
             limits=limits,
-            given=self.given,
-            normalized=self.shares == "normalized",
-            declared_order=self.order == "declared",
-            sort=self.sort,
-            find=self.find,
+            given=asked["given"],
+            normalized=asked["shares"] == "normalized",
+            declared_order=asked["order"] == "declared",
+            sort=asked["sort"],
+            find=asked["find"],
         )
 
     def query(self, **changes: str | Sequence[str] | None) -> dict[str, str | Sequence[str] | None]:
         """The view as an address carries it, with some choices changed, or left away by None."""
-        usual, told = View(self.days), {name: getattr(self, name) for name in _NAMES}
-        kept = {name: each for name, each in told.items() if each != getattr(usual, name)}
+        kept = {
+            name: self.asked[name] for name, usual in _USUAL.items() if self.asked[name] != usual
+        }
         if self.own is not None:
             kept.pop("value", None)
-        if not self.ranged:
+        if not is_ranged(self.asked):
             # The address names the days from now on.
             kept["change"] = self.compared
         days = self.days.query
@@ -156,7 +152,8 @@ class View:
         Raises:
             EstimateError: it asks for a line that is not in the list.
         """
-        if self.line and own is None:
+        lines = self.asked["line"]
+        if lines and own is None:
             raise EstimateError(
                 message(
                     "“line” is a line of your list of strings, and none is kept here. Upload it "
@@ -165,7 +162,7 @@ class View:
                 "line",
             )
         most = len(own or ())
-        if not all(_NUMBER.fullmatch(each) and 1 <= int(each) <= most for each in self.line):
+        if not all(_NUMBER.fullmatch(each) and 1 <= int(each) <= most for each in lines):
             raise EstimateError(
                 message(
                     "“line” can be a whole number from 1 to {most}, as your list has so many "
@@ -194,14 +191,9 @@ class View:
                 )
 
 
-_NAMES = tuple(each.name for each in fields(View)[1:-2])
-"""All that an address says beside the days, in this order."""
-
-
 def view_of(asked: Asked, days: Days) -> View:
     """The view of these days that is asked for by the inputs of a view."""
-    chosen = {name: asked[name] for name in _NAMES if name in asked}
-    return View(days, **chosen, ranged=is_ranged(asked))
+    return View(days, {**_USUAL, **asked})
 
 
 def read_view(arguments: Mapping[str, str], metric: Metric, source: DataSource) -> View:

@@ -11,8 +11,8 @@ from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.types.number import Number
 from deniable_estimator.asking.query import Days
 from deniable_estimator.document.units import NumberUnit
-from deniable_estimator.kinds.formats import day
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.kinds.formats import day, window
+from deniable_estimator.messages import listed, message, sentence
 
 EXPIRED = sentence("Expired on {day}: devices have stopped reporting.")
 EXPIRES = sentence("Expires on {day}: then devices stop reporting.")
@@ -78,6 +78,12 @@ def freshness(label: str, now: float) -> str:
     if days == 1:
         return message("yesterday")
     return message("{days} days ago", days=days)
+
+
+def windows_left_out(days: Days) -> str | None:
+    """Which windows of these days are left out, for people; None if none is."""
+    labels = [each for each in days.without if days.touches(each)]
+    return listed(map(window, sorted(labels, key=windows.start))) if labels else None
 
 
 def days_of(days: Days) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, timedelta
 
-from deniable_estimator.dashboard import alarms, gunicorn_conf
+from deniable_estimator.dashboard import gunicorn_conf, metric_view
 
 from .conftest import browser_of, dashboard_of, fill
 
@@ -18,13 +18,13 @@ def test_what_has_not_changed_is_not_looked_at_again(empty_store, registry, monk
         fill(empty_store, registry, "dark_mode", [0.3, 0.7], 9_000, day)
         fill(empty_store, registry, "browser", [0.25] * 4, 9_000, day)
     seen: list[str] = []
-    real: Callable[..., object] = alarms.looks_in
+    real: Callable[..., object] = metric_view.looks_in
 
     def look(selection, labels):
         seen.extend(labels)
         return real(selection, labels)
 
-    monkeypatch.setattr(alarms, "looks_in", look)
+    monkeypatch.setattr(metric_view, "looks_in", look)
     app = dashboard_of(empty_store, registry)
     gunicorn_conf._overview(app)
     assert len(seen) == 2 * 56

@@ -6,7 +6,6 @@ from fractions import Fraction
 import pytest
 
 from deniable import Registry
-from deniable_estimator.dashboard.privacy_label import label_of
 from deniable_estimator.privacy.computing import guarantee
 from deniable_estimator.privacy.words import chance as guess
 from deniable_estimator.privacy.words import factor
@@ -34,7 +33,7 @@ def declared(epsilon, lifetime, extra=""):
 def test_no_figure_is_below_the_truth(epsilon):
     """Each figure is at least what the integers in force give, and less than a hundredth more."""
     metric = declared(epsilon, 3 * epsilon)
-    given = label_of(metric).given
+    given = guarantee(metric)
     odds = metric.scheme.mechanism.odds
 
     def figure(text):

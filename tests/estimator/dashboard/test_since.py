@@ -43,6 +43,15 @@ def test_the_segment_that_moved_most_is_named(light, told, empty_store):
     assert f"Since 2026-11-10, {told}" in page
 
 
+def test_the_overview_since_an_annotation_is_shown_in_each_language(empty_store, registry):
+    """How many metrics changed is told in the plural that the language has for so many."""
+    reader = browser_of(dashboard_of(empty_store, registry))
+    for language, told in (("en", "0 of 0 metrics changed"), ("zh-Hans", "2026-11-10")):
+        page = reader.get(f"/?since=2026-11-10&lang={language}")
+        assert page.status_code in (200, 202)
+        assert told in page.text
+
+
 def test_an_annotation_of_another_metric_is_another_moment(empty_store, registry, tmp_path):
     """Two annotations have one text: the page, its choices and the overview take the one that
     concerns the metric."""

@@ -5,21 +5,12 @@ import html
 import io
 import logging
 import re
-import sqlite3
-import stat
-from pathlib import Path
 
 import pytest
-from werkzeug.exceptions import ServiceUnavailable
 
 from deniable_collector.operation.events import EventFormatter
 from deniable_estimator.dashboard.metric_view import PageReading
-from deniable_estimator.dashboard.uploads import (
-    KEPT_SECONDS,
-    MOST_LISTS,
-    MOST_OF_ONE,
-    Uploads,
-)
+from deniable_estimator.dashboard.uploads import KEPT_SECONDS, MOST_OF_ONE, Uploads
 
 from .conftest import NOW, TOKEN, Clock, browser_of, dashboard_of
 from .test_candidates import client, folder, registry
@@ -34,22 +25,17 @@ def clock():
 
 
 @pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "lists.db")
-
-
-@pytest.fixture
-def uploads(path, clock):
-    return Uploads(path, clock, 1000)
+def uploads(clock):
+    return Uploads(clock, 11_000)
 
 
 def kept(uploads):
     """The bytes of each list that is kept."""
-    return [size for (size,) in uploads._run("SELECT length(listed) FROM lists")]
+    return [len(each) for each in uploads._lists.values()]
 
 
 def test_a_list_is_forgotten_on_request(uploads):
-    """One list, or all of a session's, leave the disk; those of others stay. A list is found for
+    """One list, or all of a session's, leave the memory; those of others stay. A list is found for
     its metric alone, and a new one replaces it."""
     for session in (ME, YOU):
         for metric in ("site", "page"):
@@ -95,51 +81,18 @@ def test_one_session_has_a_bounded_number(uploads, clock):
     assert uploads.find(YOU, "site") == b"y"
 
 
-def test_all_sessions_have_a_bounded_number_and_size(uploads, clock):
-    """However many sessions there are, no more lists and bytes are kept than the most; a list that
-    is larger than that is refused and pushes out nothing."""
-    for number in range(MOST_LISTS + 5):
-        clock.now += 1
+def test_all_sessions_have_a_bounded_size(uploads):
+    """However many sessions there are, no more bytes are kept than the most, and the smallest lists
+    count as more than their text: those go first that were looked at the longest ago."""
+    for number in range(20):
         uploads.keep(f"{number:032}", "site", b"a")
-    assert len(kept(uploads)) == MOST_LISTS
-    assert uploads.find(f"{4:032}", "site") is None
-    assert uploads.find(f"{5:032}", "site") == b"a"
-    uploads.keep(ME, "site", b"m" * 900)
-    assert sum(kept(uploads)) <= 1000
-    clock.now += 1
-    uploads.keep(YOU, "site", b"y" * 200)
-    assert kept(uploads) == [200]
-    for _ in range(2):
-        clock.now += 1
-        uploads.keep(ME, "site", b"m" * 800)
-    with pytest.raises(ServiceUnavailable):
-        uploads.keep(ME, "site", b"m" * 1001)
-    assert uploads.find(YOU, "site") == b"y" * 200
-
-
-def test_processes_share_the_lists(uploads, path, clock):
-    """What one process keeps another finds and forgets; the limits hold for both together."""
-    other = Uploads(path, clock, 1000)
-    uploads.keep(ME, "site", b"a" * 600)
-    assert other.find(ME, "site") == b"a" * 600
-    clock.now += 1
-    other.keep(YOU, "site", b"b" * 600)
-    assert kept(uploads) == kept(other) == [600]
-    uploads.forget(YOU)
-    assert other.find(YOU, "site") is None
-
-
-def test_the_file_is_for_its_owner_alone(uploads, path):
-    """The file opens for nobody else; no text in it tells a session or a metric, and nothing in it
-    a list that was forgotten."""
-    uploads.keep(ME, "site", b"a.example")
-    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
-    content = Path(path).read_bytes()
-    assert b"a.example" in content
-    assert ME.encode() not in content
-    assert b"site" not in content
-    uploads.forget(ME)
-    assert b"a.example" not in Path(path).read_bytes()
+    assert len(kept(uploads)) == 10
+    assert uploads.find(f"{9:032}", "site") is None
+    assert uploads.find(f"{19:032}", "site") == b"a"
+    uploads.keep(ME, "site", b"m" * 6_000)
+    assert sum(kept(uploads)) <= 11_000
+    uploads.keep(YOU, "site", b"y" * 4_000)
+    assert kept(uploads) == [4_000]
 
 
 # The dashboard
@@ -213,7 +166,7 @@ def test_another_person_in_one_browser_does_not_see_it(empty_store, registry):
 
 def test_another_reader_does_not_see_it(client):
     """A list is one session's: another browser with the same token does not have it, nor does the
-    same one after signing out, and then it has left the disk."""
+    same one after signing out."""
     send(client, b"a.example\n")
     other = browser_of(client.application, accept="")
     assert "Which strings?" in other.get("/metric/site").text
@@ -275,17 +228,3 @@ def test_nothing_of_it_is_in_a_log(client, monkeypatch):
     assert "a page failed" in text.getvalue()
     assert "example" not in text.getvalue().replace("deniable", "")
     assert "secret-name" not in text.getvalue()
-
-
-def test_a_list_that_cannot_be_kept_is_told(client, monkeypatch):
-    """Where the file cannot be written, the page says so, and what an operator can do."""
-
-    def full(*arguments):
-        raise sqlite3.OperationalError("database or disk is full")
-
-    monkeypatch.setattr(client.application.extensions["deniable_uploads"], "_run", full)
-    data = {"candidates": (io.BytesIO(b"a.example"), "mine.txt")}
-    answer = client.post("/metric/site", data=data, content_type="multipart/form-data")
-    assert answer.status_code == 503
-    assert "DENIABLE_DATA" in answer.text
-    assert client.get("/metric/site").status_code == 200

@@ -147,7 +147,6 @@ class Door:
         self.sessions = Sessions(settings.kept(SESSIONS), clock)
         self.guesses = Guesses(settings.trusted_proxies)
         self.proxy = ProxyHeaders(settings)
-        self.sign_out = settings.dashboard_sign_out
         path = os.environ.get("DENIABLE_API_TOKENS_FILE")
         # A file is read anew when it changes: a token whose lines are removed opens nothing from
         # then on.

@@ -13,7 +13,6 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.segments import not_segmented
 from deniable_estimator.dashboard.access.people import Role
-from deniable_estimator.dashboard.alarms import history_of
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import ESTIMATES, NAMED, endpoint
@@ -44,13 +43,13 @@ def estimate(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The share of each value over some days, or what is asked of a number."""
     values, limit, below = asked["value"], asked["limit"], asked["below"]
     reading = takes.asked_candidates(reading, values)
-    source, metric = reading.source, reading.metric
+    settings, metric = reading.source.settings, reading.metric
     takes.asked_limit(metric, limit)
     takes.asked_below(metric, below)
     if limit is None:
         takes.bound(reading, values)
     return respond_at(
-        *(reading, form, (asked, source.fakes, source.alarm_level), lambda: reading.version),
+        *(reading, form, (asked, settings.fakes, settings.alarm_level), lambda: reading.version),
         lambda: of_estimate(reading, values, limit=limit, below=below),
     )
 
@@ -85,7 +84,7 @@ def comparison(asked: Asked, form: Form, reading: PageReading) -> Response:
 @_of_metric("anomalies", "Anomalies", takes.WINDOWS)
 def anomalies(asked: Asked, form: Form, reading: PageReading) -> Response:
     """Which windows of some days look dishonest; strings are not decoded for it."""
-    document = {**reading.days.told, **history_of(reading, reading.answer).to_dict()}
+    document = {**reading.days.told, **reading.history(reading.answer).to_dict()}
     return respond_content(form, document)
 
 

@@ -1,4 +1,4 @@
 """Boards: pages of chosen charts, each declared in a TOML file of one folder.
 
-`file.py` reads and checks them, and `pages.py` calculates the charts and shows them.
+`definition.py` reads and checks them, and `pages.py` calculates the charts and shows them.
 """

@@ -20,12 +20,11 @@ from deniable_estimator.asking.history import History
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.access.caller import has_role
 from deniable_estimator.dashboard.access.people import Role
-from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.boards.definition import Board, BoardChart, BoardFolder
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.metric_view import PageReading
-from deniable_estimator.dashboard.recent import headline_of
+from deniable_estimator.dashboard.recent import chart_told
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import plain_timeline, trend_of
 from deniable_estimator.dashboard.view import View, read_view
@@ -84,22 +83,20 @@ def _draw(source: DataSource, item: BoardChart, number: int) -> dict[str, Any]:
     try:
         drawn["view"] = view = view_of(source, item, metric)
         reading = PageReading(source, metric, view.days, source.candidates(metric))
-        drawn["estimate"] = estimate = reading.answer
+        drawn |= chart_told(reading, view)
+        estimate = drawn["estimate"]
         if isinstance(metric.type, Discovery):
             told = message("A board does not show what a discovery finds: see its page.")
             drawn["problem"] = told
         elif estimate is None:
             drawn["problem"] = message("Any string: name those that you look for on its page.")
-        elif estimate.n:
-            kind, alarm = kind_of(estimate), alarm_of(reading, estimate)
-            headline = alarm.text if alarm else headline_of(reading, view, estimate)
-            drawn |= {"kind": kind, "alarm": alarm, "headline": headline}
+        elif kind := drawn.get("kind"):
             if item.view == "shares":
                 drawn["pictures"] = _pictures(kind, estimate, item, view, number)
             elif item.view == "table":
                 drawn |= _table(kind, estimate, item)
             elif item.view == "trend":
-                drawn |= _trend(reading, view, estimate, alarm, f"item-{number}")
+                drawn |= _trend(reading, view, estimate, drawn["alarm"], f"item-{number}")
     except (StillDecoding, TooManyDecodes):
         drawn["waiting"] = True
     except DeniableError as error:
@@ -152,7 +149,7 @@ def _trend(
     """The trend and the annotations on it; without two periods that have reports, nothing."""
     shown = [each for each in view.values if each in estimate.series.names]
     shown = shown or kind_of(estimate).over_time(estimate, ())[:1]
-    found, alarmed = trend_of(reading, estimate, view.by, shown, alarm)
+    found, alarmed = trend_of(reading, estimate, view.asked["by"], shown, alarm)
     drawn = plain_timeline(found, shown, alarmed=alarmed, name=name, height=_HEIGHT)
     if not drawn:
         return {}

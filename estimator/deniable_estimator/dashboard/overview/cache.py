@@ -13,7 +13,7 @@ operator imports or drops tallies, so a summary is also made anew once it is `_O
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import lru_cache
 from time import monotonic, thread_time
@@ -54,13 +54,6 @@ _OPEN_DAYS = int(ID_RETENTION // 86_400)
 _days_text = lru_cache(maxsize=64)(repr)
 
 
-@dataclass(frozen=True, slots=True)
-class _KeptSummary:
-    summary: MetricSummary
-    version: object
-    made: float
-
-
 def latest_days(source: DataSource, kind: windows.Kind) -> Days:
     """The days that the overview shows of metrics with such windows unless others are asked
     for."""
@@ -75,8 +68,8 @@ def summary_key(asked: PageReading) -> bytes:
 
 def known_summary(asked: PageReading) -> MetricSummary | None:
     """The summary that is kept, however old; None if there is none."""
-    kept: _KeptSummary | None = asked.source.results.known(summary_key(asked))
-    return None if kept is None else kept.summary
+    kept: MetricSummary | None = asked.source.results.known(summary_key(asked))
+    return kept
 
 
 def bring(
@@ -128,11 +121,11 @@ def _outdated(
     """What is to be calculated, and of it what has changed or is not known."""
     now, old, changed = monotonic(), [], []
     for each in asked:
-        kept: _KeptSummary | None = source.results.known(summary_key(each))
+        kept = known_summary(each)
         if kept is None or kept.version != current[each.metric.name]:
             changed.append(each)
             old.append(each)
-        elif kept.summary.decoding or now - kept.made > _OLD:
+        elif kept.decoding or now - kept.made > _OLD:
             old.append(each)
     return old, changed
 
@@ -158,7 +151,7 @@ def _make(source: DataSource, old: Sequence[PageReading], current: Mapping[str, 
         before = known_summary(each)
         # What is known but out of date says more than that it is being calculated.
         if not found.decoding or before is None or before.decoding:
-            kept = _KeptSummary(found, current[each.metric.name], monotonic())
+            kept = replace(found, version=current[each.metric.name], made=monotonic())
             source.results.keep(summary_key(each), kept, _SIZE)
     if (took := thread_time() - started) > PAGE_PATIENCE:
         source.results.keep(_RESTS, monotonic() + _REST * took)

@@ -18,7 +18,7 @@ from deniable_estimator.dashboard.overview.listing import (
     list_metrics,
     read_overview,
 )
-from deniable_estimator.dashboard.overview.summary import MetricSummary, standing_notes
+from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.overview.week import WeekChange
 from deniable_estimator.dashboard.ranges import presets, since_presets
 from deniable_estimator.dashboard.source import current_source
@@ -60,7 +60,7 @@ def overview_page(refused: EstimateError | None) -> ResponseReturnValue:
         strip=STRIP,
         folded=FOLDED,
         change=change_text,
-        notes=lambda summary: _notes(summary, now),
+        standing=lambda summary: standing_notes(summary.metric, summary.newest, now),
         fresh=lambda newest: freshness(newest, now),
     )
     return page, 400 if refused else 202 if listing.blank else 200
@@ -72,10 +72,6 @@ def change_text(change: WeekChange | NoChange, window: str) -> str:
         return why_not(change, window)
     label = message("yes") if change.label == "true" else change.label
     return with_others(message(_NAMED, series=label, change=change.text), change.others)
-
-
-def _notes(summary: MetricSummary, now: float) -> list[str]:
-    return [*standing_notes(summary.metric, summary.newest, now), *summary.notes]
 
 
 def _same_days(source: DataSource, listing: Listing) -> Any:

@@ -9,7 +9,7 @@ An alarm has the level of a metric's page, shared by all metrics.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from deniable import Metric, ValueListError
@@ -18,7 +18,6 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.alarms import alarm_of, looks_of, windowwise
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading
@@ -91,6 +90,9 @@ class MetricSummary:
     finds: Mapping[str, Any] | None = None
     """Of a discovery with reports: how many strings were found (`count`), the commonest with their
     shares (`top`), and which part of all reports they are (`explained`)."""
+    version: object = None
+    made: float = 0.0
+    """The version of the tallies that it rests on, and when it was made, of one that is kept."""
 
 
 def summarize(reading: PageReading, family: int, *, latest: bool) -> MetricSummary:
@@ -131,8 +133,7 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
     except ValueListError as error:
         mistakes.append(message("{mistake}.", mistake=str(error)))
     # An overview of many metrics raises a false alarm as seldom as the page of one.
-    careful = replace(source, alarm_level=source.alarm_level / family)
-    alarm = alarm_of(replace(reading, source=careful), answer)
+    alarm = reading.alarm(answer, family)
     answered = answer if answer and answer.n else None
     kind = kind_of(answered) if answered else None
     change: WeekChange | NoChange | None = None
@@ -208,14 +209,14 @@ def _spark(reading: PageReading, answer: Answer) -> DrawnLine | None:
     metric, days = reading.metric, reading.days
     points: dict[str, SparkPoint] = {}
     if metric.needs_candidates:
-        for each in windowwise(reading.asking([answer.leading])):
+        for each in reading.asking([answer.leading]).windowwise():
             series = each.series
             if each.n:
                 (label,) = each.windows
                 numbers = float(series.value[0]), float(series.std_error[0])
                 points[label] = SparkPoint(each.n, *numbers)
     else:
-        for seen in looks_of(reading):
+        for seen in reading.looks():
             if answer.leading in seen.values:
                 place = seen.values.index(answer.leading)
                 error = float(seen.variance[place]) ** 0.5

@@ -15,7 +15,6 @@ from deniable_estimator.asking.comparison import chosen_series
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.asking.results import key_of
-from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before as days_before
 from deniable_estimator.dashboard.ranges import newest_period
@@ -85,8 +84,7 @@ def week_change(
         return "nothing_before"
     before = days_before(week, metric.window)
     if before.first < days.first:
-        careful = replace(source, alarm_level=source.alarm_level / family)
-        alarm = alarm_of(PageReading(careful, metric, replace(days, first=before.first)))
+        alarm = reading.over(replace(days, first=before.first)).alarm(family=family)
 
     def ask(some: Days) -> Answer:
         return reading.over(some).estimate().answer

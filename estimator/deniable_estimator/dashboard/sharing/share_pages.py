@@ -15,7 +15,6 @@ from deniable.protocol import windows
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.caller import allows, asked_for, caller
 from deniable_estimator.dashboard.access.people import Role
-from deniable_estimator.dashboard.pictures import frames_lack
 from deniable_estimator.dashboard.sharing.links import (
     NOTE_LENGTH,
     LinksError,
@@ -90,14 +89,16 @@ def make() -> ResponseReturnValue:
         link = _links().make(SharedLink(path, today, today + timedelta(int(days)), *about))
     except LinksError as error:
         return _page(view, str(error), status=409)
-    public = settings_in_force().public_url or request.host_url.rstrip("/")
-    framable = path != view.path and not frames_lack(settings_in_force())
+    settings = settings_in_force()
+    public = settings.public_url or request.host_url.rstrip("/")
+    # A link must be whole in a frame of another site, so it takes the dashboard's own address too.
+    framed = path != view.path and settings.dashboard_frame_ancestors and settings.public_url
     return render_template(
         "share.html",
         link=link,
         view=view,
         address=f"{public}{link.opened_at}",
-        frame=_SIZES[view.endpoint] if framable else None,
+        frame=_SIZES[view.endpoint] if framed else None,
         lasting=_links().lasting,
     )
 
