@@ -75,6 +75,7 @@ def test_a_step_names_what_happened_late_in_the_week_before():
             series=series,
             unit=SHARES,
             leading="yes",
+            alike=lambda _: True,
             participation=Participation({label: 100.0}, 0.0),
         )
         days = windows.first_day(label), windows.last_day(label)

@@ -188,11 +188,18 @@ def step_of(
     trend: Trend, values: Collection[str], annotations: Sequence[Annotation]
 ) -> TrendStep | None:
     """When the one series that is asked for, or the leading one, made its one step, from the
-    complete periods, and the annotations near it; None if several are asked for, and if it made
-    none, or several."""
+    complete periods that can be compared with the newest, and the annotations near it; None if
+    several are asked for, and if it made none, or several."""
     periods = [each for each in trend.reported if not each.partial]
     if len(values) > 1 or not periods:
         return None
+    newest = periods[-1].estimate
+    assert newest is not None
+    periods = [
+        each
+        for each in periods
+        if (found := each.estimate) and type(found) is type(newest) and newest.alike(found)
+    ]
     value = next(iter(values), trend.leading)
     numbers = np.full((2, len(periods)), np.nan)
     for at, each in enumerate(periods):
@@ -203,10 +210,10 @@ def step_of(
     y, error = numbers
     days = np.array([each.first.weekday() for each in periods]) if trend.by == "day" else None
     kept = shared_noise([each.estimate.participation for each in periods if each.estimate])
-    found = find_step(y, error**2, days, kept=kept, level=trend.level)
-    if found is None:
+    step = find_step(y, error**2, days, kept=kept, level=trend.level)
+    if step is None:
         return None
-    before = found.first - 1
-    within = tuple(periods[before + (trend.by == "day") : found.last + 1])
+    before = step.first - 1
+    within = tuple(periods[before + (trend.by == "day") : step.last + 1])
     noted = between(annotations, periods[before].first, within[-1].last, trend.metric)
-    return TrendStep(trend, value, found, within, periods[found.place], noted)
+    return TrendStep(trend, value, step, within, periods[step.place], noted)

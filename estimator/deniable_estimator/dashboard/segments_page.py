@@ -200,7 +200,7 @@ def _moved_most(reading: PageReading, found: Segmented) -> str | None:
         if group.key in old:
             told = compare(old[group.key], group.answer, test)
             place, _ = chosen_series(told)
-            if told.changed[place]:
+            if told.values and told.changed[place]:
                 score = abs(float(told.difference[place] / told.std_error[place]))
                 changes.append((score, group.name, told, place))
     moment = isolated(days.since)
