@@ -264,6 +264,35 @@ def test_what_was_given_is_what_is_written():
     assert metric.type.domain == "1 to 9.5"
 
 
+@pytest.mark.parametrize(
+    ("words", "noise", "told"),
+    [
+        ("--epsilon 1 --lifetime-epsilon 8", ("memoize", 1.0, 2.0, 8.0), "memos of later edits"),
+        ("--lifetime-epsilon 3", ("memoize", 1.0, 2.0, 3.0), "memos of later edits"),
+        (
+            "--epsilon 2 --lifetime-epsilon 2",
+            ("fresh", 2.0, None, 2.0),
+            "of a device reveal",
+        ),
+        ("--lifetime-epsilon 0.5", ("fresh", 0.5, None, 0.5), "of a device reveal"),
+        (
+            "--type retention --epsilon 2 --lifetime-epsilon 3",
+            ("memoize", 2.0, None, 3.0),
+            "of one value reveal",
+        ),
+    ],
+)
+def test_a_lifetime_that_was_given_has_a_memo_if_there_is_room(words, noise, told):
+    """With room, memo_epsilon is proposed; without, noise is fresh where a type has that."""
+    Path("metrics.toml").write_text(FILE)
+    run(add, "two", *words.split())
+    metric = Registry.load("metrics.toml")["two"]
+    found = metric.longitudinal, metric.epsilon, metric.memo_epsilon, metric.lifetime_epsilon
+    assert found == noise
+    lines = Path("metrics.toml").read_text().splitlines()
+    assert next(each for each in reversed(lines) if "lifetime_epsilon" in each).endswith(told)
+
+
 def test_a_file_that_changed_meanwhile(monkeypatch):
     """What somebody else wrote between reading and writing is not lost."""
     from deniable.tools.starting import commands

@@ -162,13 +162,19 @@ def _example(where: str, app: str, metric: Metric) -> str:
     "--ask", type=click.Choice(["mean", "distribution"]), help="What to know of a number."
 )
 @click.option("--epsilon", type=float, help="Limit on what one report reveals.")
-@click.option("--lifetime-epsilon", type=float, help="Limit on what all reveal.")
+@click.option(
+    "--lifetime-epsilon",
+    type=float,
+    help="Limit on what all reveal. As large as --epsilon: a device reports once.",
+)
 def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None:
     """Add METRIC to a metrics.toml: show what the crowd will and will not see, then write it.
 
     In a terminal it asks for what no option says. Epsilons that are not given are proposed: the
-    smallest with which the expected `devices` see enough. What `deniable lint` refuses is not
-    written. The rest of the file stays as it is, byte for byte.
+    smallest with which the expected `devices` see enough. Booleans, categories and strings are
+    memoized if the lifetime epsilon has room for a memo of twice the epsilon; if not, and for other
+    types, each report has new noise. What `deniable lint` refuses is not written. The rest of the
+    file stays as it is, byte for byte.
     """
     if not path.exists():
         raise click.ClickException(f"there is no file {path}: `deniable init` writes one")
