@@ -71,6 +71,25 @@ def test_what_init_writes_has_no_warning(where, metric, devices):
         assert registry[name].answer == "at_once"
 
 
+def test_the_first_metric_says_which_record_counts():
+    """The description of the browser is that of its aggregate."""
+    for words, order in ((), "last"), (["--at-once"], "first"), (["--where", "web"], "first"):
+        run(init, "--yes", "--force", *words)
+        metric = Registry.load("metrics.toml")["browser"]
+        assert (metric.aggregate, metric.description) == (
+            order,
+            f"The browser that was used {order}.",
+        )
+
+
+def test_a_folder_whose_name_is_no_apps():
+    """Letters that an app's name cannot have are not dropped: `init` wants a name."""
+    assert "--app" in run(init, "\u00e9t\u00e9", "--yes", code=2).output
+    assert names() == set()
+    run(init, "\u00e9t\u00e9", "--yes", "--app", "summer")
+    assert Registry.load("\u00e9t\u00e9/metrics.toml").app == "summer"
+
+
 def test_a_crowd_that_is_too_small_is_told():
     """Ten devices see nothing rare at any epsilon that is proposed: the words say so with lint's
     own warning, and three devices have no signal at all."""

@@ -80,7 +80,11 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     --force. The epsilons are the smallest with which the expected `devices` see enough.
     """
     ask = asker(given, interactive=is_interactive(yes=yes))
-    app = ask("app", "The app's name", _name_of(folder))
+    if (app := ask("app", "The app's name", _name_of(folder))) is None:
+        raise click.UsageError(
+            "the folder's name has letters other than a to z, which an app's name cannot have: "
+            "give one with --app"
+        )
     where = ask("where", "What records", "python", click.Choice([*_NEXT]))
     example = "app.py" if where == "python" else "index.html"
     names = sorted((example, "compose.yml", "metrics.toml"))
@@ -93,11 +97,12 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     owner = ask("owner", "Who answers questions (a team or an address)", f"{app}@example.com")
     devices = ask("devices", "How many devices run it", _DEVICES, click.IntRange(1))
     name = ask("metric", "The first metric", "browser")
-    if name == "browser" and given["type"] is None and given["low"] is None:
-        given |= {"type": "category", "description": "The browser that was used last."}
-        given["values"] = given["values"] or _BROWSERS
     if where == "web":
         given |= {"at_once": True, "platform": "web"}
+    if name == "browser" and given["type"] is None and given["low"] is None:
+        order = "first" if given["at_once"] else "last"
+        given |= {"type": "category", "description": f"The browser that was used {order}."}
+        given["values"] = given["values"] or _BROWSERS
     words = {"APP": app, "OWNER": owner, "EXPIRES": expiry(), "DEVICES": devices}
     head = _filled("metrics.toml", {word: toml_value(each) for word, each in words.items()})
     made = draft(head, name, metric_keys(name, given, ask), folder / "metrics.toml")
@@ -125,9 +130,12 @@ def _filled(template: str, words: Mapping[str, str]) -> str:
     return re.sub("[A-Z]+", lambda found: words.get(found[0], found[0]), text)
 
 
-def _name_of(folder: Path) -> str:
-    """An app's name from a folder's."""
-    name = re.sub(r"[^a-z0-9_-]+", "-", folder.absolute().name.lower()).strip("-")[:64]
+def _name_of(folder: Path) -> str | None:
+    """An app's name from a folder's; None if it has letters that an app's name cannot have."""
+    name = folder.absolute().name.lower()
+    if any(each.isalnum() and not each.isascii() for each in name):
+        return None
+    name = re.sub(r"[^a-z0-9_-]+", "-", name).strip("-")[:64]
     return name if APP.fullmatch(name) else "app"
 
 
