@@ -223,6 +223,7 @@ def fast_disk(monkeypatch):
     """Nobody pulls the plug in a test, so it need not wait for the disk."""
     fast = [each.replace("FULL", "OFF") for each in state._SETTINGS]
     monkeypatch.setattr(state, "_SETTINGS", tuple(fast))
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture

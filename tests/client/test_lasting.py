@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from deniable import Registry
 from deniable.protocol.lasting import groups, lasting
-from deniable.tools.commands import lint
+from deniable.tools.commands import lint, remarks
 from deniable.tools.starting.commands import add
 
 from .conftest import metrics_toml
@@ -97,6 +97,37 @@ def run_lint(tmp_path, text):
     done = CliRunner().invoke(lint, [str(path), "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("lifetime", "epsilons", "told"),
+    [
+        (3.9, {"epsilon": 1.3}, "2 reports: write lifetime_epsilon = 3.91"),
+        (0.036, {"epsilon": 0.012}, "2 reports: write lifetime_epsilon = 0.0361"),
+        (
+            3.9,
+            {**MEMO, "epsilon": 1.0, "memo_epsilon": 1.3},
+            "2 memos: write lifetime_epsilon = 3.91",
+        ),
+        (3.91, {"epsilon": 1.3}, None),
+        (2.6, {"epsilon": 1.3}, None),
+    ],
+)
+def test_lint_warns_of_a_lifetime_that_is_short_of_a_report(lifetime, epsilons, told):
+    """3 x 1.3 is more than 3.9 in floats; what lint advises has that room."""
+
+    def warned(lifetime):
+        keys = {"sample_rate": 0.0001, **epsilons, "lifetime_epsilon": lifetime}
+        found = [each.message for each in remarks(registry(**keys))]
+        return [each for each in found if "binary floats" in each]
+
+    messages = warned(lifetime)
+    assert bool(messages) == bool(told)
+    for message in messages:
+        assert message.endswith(f"so there is room for {told}")
+        better = float(message.rpartition(" ")[2])
+        assert better // epsilons.get("memo_epsilon", epsilons["epsilon"]) == 3
+        assert not warned(better)
 
 
 def test_lint_warns_of_silence_with_lines_to_paste(tmp_path):

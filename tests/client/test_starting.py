@@ -71,6 +71,25 @@ def test_what_init_writes_has_no_warning(where, metric, devices):
         assert registry[name].answer == "at_once"
 
 
+def test_the_first_metric_says_which_record_counts():
+    """The description of the browser is that of its aggregate."""
+    for words, order in ((), "last"), (["--at-once"], "first"), (["--where", "web"], "first"):
+        run(init, "--yes", "--force", *words)
+        metric = Registry.load("metrics.toml")["browser"]
+        assert (metric.aggregate, metric.description) == (
+            order,
+            f"The browser that was used {order}.",
+        )
+
+
+def test_a_folder_whose_name_is_no_apps():
+    """Letters that an app's name cannot have are not dropped: `init` wants a name."""
+    assert "--app" in run(init, "\u00e9t\u00e9", "--yes", code=2).output
+    assert names() == set()
+    run(init, "\u00e9t\u00e9", "--yes", "--app", "summer")
+    assert Registry.load("\u00e9t\u00e9/metrics.toml").app == "summer"
+
+
 def test_a_crowd_that_is_too_small_is_told():
     """Ten devices see nothing rare at any epsilon that is proposed: the words say so with lint's
     own warning, and three devices have no signal at all."""
@@ -262,6 +281,35 @@ def test_what_was_given_is_what_is_written():
     metric = Registry.load("metrics.toml")["two"]
     assert (metric.epsilon, metric.lifetime_epsilon, metric.answer) == (2.0, 6.0, "at_once")
     assert metric.type.domain == "1 to 9.5"
+
+
+@pytest.mark.parametrize(
+    ("words", "noise", "told"),
+    [
+        ("--epsilon 1 --lifetime-epsilon 8", ("memoize", 1.0, 2.0, 8.0), "memos of later edits"),
+        ("--lifetime-epsilon 3", ("memoize", 1.0, 2.0, 3.0), "memos of later edits"),
+        (
+            "--epsilon 2 --lifetime-epsilon 2",
+            ("fresh", 2.0, None, 2.0),
+            "of a device reveal",
+        ),
+        ("--lifetime-epsilon 0.5", ("fresh", 0.5, None, 0.5), "of a device reveal"),
+        (
+            "--type retention --epsilon 2 --lifetime-epsilon 3",
+            ("memoize", 2.0, None, 3.0),
+            "of one value reveal",
+        ),
+    ],
+)
+def test_a_lifetime_that_was_given_has_a_memo_if_there_is_room(words, noise, told):
+    """With room, memo_epsilon is proposed; without, noise is fresh where a type has that."""
+    Path("metrics.toml").write_text(FILE)
+    run(add, "two", *words.split())
+    metric = Registry.load("metrics.toml")["two"]
+    found = metric.longitudinal, metric.epsilon, metric.memo_epsilon, metric.lifetime_epsilon
+    assert found == noise
+    lines = Path("metrics.toml").read_text().splitlines()
+    assert next(each for each in reversed(lines) if "lifetime_epsilon" in each).endswith(told)
 
 
 def test_a_file_that_changed_meanwhile(monkeypatch):

@@ -84,7 +84,8 @@ def test_a_relative_directory_stays_where_it_was(tmp_path, monkeypatch):
 
 
 def test_it_is_durable_and_wipes_what_it_deletes(tmp_path):
-    """synchronous is FULL, secure_delete is on and no journal keeps old pages."""
+    """synchronous is FULL, secure_delete is on, and SQLite neither unlinks nor cuts the journal,
+    which is empty afterwards."""
     state = State(tmp_path)
     with state.transaction() as connection:
         found = [
@@ -92,8 +93,43 @@ def test_it_is_durable_and_wipes_what_it_deletes(tmp_path):
             for name in ("synchronous", "secure_delete", "journal_mode")
         ]
     state.close()
-    assert found == [2, 1, "truncate"]
+    assert found == [2, 1, "persist"]
     assert [path.name for path in tmp_path.iterdir() if path.stat().st_size] == [FILE_NAME]
+
+
+def test_the_journal_is_overwritten_before_its_blocks_are_freed(tmp_path, monkeypatch):
+    """After each transaction, also the first one after a kill in the middle of a commit."""
+    real, wiped = os.fsync, []
+
+    def fsync(opened):
+        if stat.S_ISREG(os.fstat(opened).st_mode):
+            wiped.append(os.pread(opened, 1 << 24, 0).strip(b"\0"))
+        real(opened)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    (tmp_path / "other").mkdir()
+    (tmp_path / FILE_NAME).symlink_to(tmp_path / "other" / FILE_NAME)
+    for folder in (tmp_path / "other", tmp_path):  # SQLite's journal is beside the file itself
+        state = State(folder)
+        with state.transaction() as connection:
+            connection.execute("INSERT INTO pauses VALUES (1, 0, zeroblob(9999))")
+        state.close()
+    killed = """
+import os, sys
+from deniable.device.state import State
+with State(sys.argv[1]).transaction() as connection:
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("UPDATE pauses SET asked = randomblob(9999)")
+    os._exit(9)
+"""
+    assert subprocess.run([sys.executable, "-c", killed, str(tmp_path)]).returncode == 9
+    left = tmp_path / "other" / f"{FILE_NAME}-journal"
+    assert left.stat().st_size
+    os.link(left, tmp_path / "same")
+    with State(tmp_path).transaction():
+        pass
+    assert (tmp_path / "same").stat().st_size == 0
+    assert wiped == [b""] * 3
 
 
 def test_a_true_value_leaves_the_disk_when_its_window_is_sealed(make_client, clock, tmp_path):

@@ -260,9 +260,11 @@ def test_another_registry(running, metric, old, new):
 
 
 def test_a_folder_that_cannot_be_written():
-    """A state folder in which no file can be made is an error."""
+    """A state folder in which no file can be made is an error, and so is a link to nothing."""
     Path("state").write_text("")
     assert errors(run("--state-dir", "state")[1]) == {"not_writable"}
+    Path("link").symlink_to("gone")
+    assert errors(run("--state-dir", "link")[1]) == {"not_writable"}
 
 
 def test_mistakes_of_tls(certificates):

@@ -4,9 +4,11 @@ import http.cookiejar
 import json
 import re
 import shlex
+import threading
 import urllib.error
 import urllib.request
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,15 @@ PLAIN = (ROOT / "docs/tutorial/any-language.md").read_text(encoding="utf-8")
 LIVE = README.partition("## See a report in two minutes\n")[2].partition("\n## ")[0]
 SECTION = TUTORIAL.partition("## A metric of your own\n")[2].partition("\n## ")[0]
 COMMANDS = 6
+
+
+class Login(BaseHTTPRequestHandler):
+    """A page that answers everything with 200."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
 
 
 @pytest.fixture
@@ -159,6 +170,13 @@ def test_a_shell_tool_reports_by_plain_http(tmp_path, environ, serve):
     environ = {**environ, "DO_NOT_TRACK": "0"}
     # Before there is a collector the report waits, and the tool goes on.
     run("sh colors.sh yes", tmp_path, environ)
+    # And it waits behind a page that is no collector, like the login of a network.
+    address = environ["DENIABLE_BIND"].split(":")
+    with HTTPServer((address[0], int(address[1])), Login) as login:
+        other = threading.Thread(target=login.handle_request)
+        other.start()
+        run("sh colors.sh yes", tmp_path, environ)
+        other.join()
     serve("deniable collect", tmp_path)
     until_answered(f"http://{environ['DENIABLE_BIND']}/readyz")
     run("sh colors.sh yes", tmp_path, environ)

@@ -123,6 +123,7 @@ def test_words_never_understate():
     """Factors, chances and figures in text are at least what they stand for."""
     assert rounded_up(Fraction(1, 3), 2) == "0.34"
     assert rounded_up(1234.0, 0) == "1,234"
+    assert (rounded_up(1.3, 3), rounded_up(1.300001, 3)) == ("1.300", "1.301")
     assert factor(Bound(1.0)) == "2.72"
     assert factor(Bound(5.0)) == "149"
     assert factor(Bound(14.0)) == "1,210,000"

@@ -48,11 +48,13 @@ _TABLES = "CREATE TABLE device (app TEXT, erased TEXT)"
 """One row: the app, if known, and the UTC day on which the owner last erased reports."""
 
 _SETTINGS = (
-    # The journal is emptied in place: no directory entry has to reach the disk for a
-    # commit to be durable, and no copy of an old page stays behind as in WAL mode.
-    "PRAGMA journal_mode = TRUNCATE",
+    # The journal keeps its blocks, so that `State._wipe` can overwrite its old pages. The next
+    # statement may be the first to find the journal of a crash: exclusive, it does not unlink it.
+    "PRAGMA locking_mode = EXCLUSIVE",
+    "PRAGMA journal_mode = PERSIST",
+    "PRAGMA locking_mode = NORMAL",
     "PRAGMA synchronous = FULL",
-    # Deleted values are overwritten: after its window a true value is not on disk.
+    # In the file itself, SQLite overwrites what is deleted.
     "PRAGMA secure_delete = ON",
     "PRAGMA temp_store = MEMORY",
 )
@@ -169,6 +171,30 @@ class State:
                 self.failure = distrust(error)
                 self._refuse_failed()
                 raise
+            self._wipe(connection)
+
+    def _wipe(self, connection: sqlite3.Connection) -> None:
+        """Overwrite the journal, which has pages as they were before the transaction.
+
+        A transaction that writes nothing keeps other processes from using the journal meanwhile.
+        If that is not possible now, or after a crash, the next transaction overwrites it.
+        """
+        if self.path is None:
+            return
+        with suppress(OSError, sqlite3.Error):
+            journal = f"{os.path.realpath(self.path)}-journal"  # as SQLite names it
+            if not os.path.getsize(journal):
+                return
+            wait_until(connection, 0)
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                with open(journal, "r+b") as file:
+                    file.write(bytes(os.path.getsize(journal)))
+                    file.flush()
+                    os.fsync(file.fileno())
+                    file.truncate(0)
+            finally:
+                connection.rollback()
 
     def _refuse_failed(self) -> None:
         # Not the stored error, which would keep the frames that it has passed, and their values.

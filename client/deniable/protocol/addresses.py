@@ -33,8 +33,8 @@ def check_endpoint(endpoint: str) -> None:
         raise ValueError(f"the endpoint {endpoint!r} is no address ({error}): {advice}") from None
     if parts.scheme not in ("https", "http"):
         raise ValueError(
-            "the endpoint must begin with https:// (or http:// on a private network), "
-            f"not {endpoint!r}"
+            "the endpoint must begin with https:// (or http://, which others on the way can read: "
+            f"for networks of your own), not {endpoint!r}"
         )
     if not _is_host(parts.hostname) or port == 0 or not re.fullmatch(r"[^\s\\]+", endpoint):
         raise ValueError(f"the endpoint {endpoint!r} names no host that can be reached: {advice}")

@@ -62,7 +62,7 @@ _GROUPS = {
     ("store",): ("Look into a store; drop, export and import its tallies.", "deniable store info"),
     ("relay", "key"): (
         "Make, rotate and show the private keys of a gateway (two hops).",
-        "deniable relay key new gateway.toml",
+        "deniable relay key new gateway-keys.json",
     ),
     ("estimate", "rappor"): (
         "Decode RAPPOR collections from google/rappor's files.",

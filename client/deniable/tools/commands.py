@@ -7,6 +7,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
@@ -186,6 +187,8 @@ def _remarked(
     beyond = cap is not None and cost > cap
     if lasts and lasts.silent is not None and not beyond:
         yield _silence(metric, registry, lasts, crowd), "warning"
+    if short := _short(metric):
+        yield short, "warning", "lifetime_epsilon"
     if metric.type.of:
         yield _added_up(metric, registry), "note"
     if beyond:
@@ -324,6 +327,24 @@ def _unprotected(metric: Metric, registry: Registry) -> str | None:
         f"is {metric.lifetime_epsilon:g}, so the reports of a usual year together reveal epsilon "
         f"{year:.4g}: above {MAX_MEMO_EPSILON:g} that protects nothing. Set lifetime_epsilon = "
         f"{MAX_MEMO_EPSILON:g} at most, or {fewer}"
+    )
+
+
+def _short(metric: Metric) -> str | None:
+    """That a lifetime has room for less than its decimals say, which floats are not exactly."""
+    one, memo = metric.epsilon, metric.longitudinal == "memoize"
+    if memo:
+        one = metric.memo_limit
+    parts = Decimal(repr(metric.lifetime_epsilon)), Decimal(repr(one))
+    meant = int(parts[0] // parts[1])
+    room = Fraction(metric.lifetime_epsilon) // Fraction(one)
+    if room >= meant:
+        return None
+    digits = 1 - min(int(each.as_tuple().exponent) for each in parts)
+    return (
+        f"{meant} x {one:g} is a little more than {metric.lifetime_epsilon:g} in binary floats, so "
+        f"there is room for {room} {'memos' if memo else 'reports'}: write lifetime_epsilon = "
+        f"{parts[0] + Decimal(1).scaleb(-digits)}"
     )
 
 

@@ -20,7 +20,7 @@ _kem = click.option(
 )
 
 
-@command("deniable relay key new gateway.toml")
+@command("deniable relay key new gateway-keys.json")
 @_path
 @_kem
 @json_option
@@ -35,7 +35,7 @@ def new(path: Path, kem: str, as_json: bool) -> None:
     _show(made, path, as_json)
 
 
-@command("deniable relay key rotate gateway.toml")
+@command("deniable relay key rotate gateway-keys.json")
 @_path
 @_kem
 @click.option(
@@ -58,7 +58,7 @@ def rotate(path: Path, kem: str, keep: int, as_json: bool) -> None:
     _show(changed, path, as_json)
 
 
-@command("deniable relay key show gateway.toml")
+@command("deniable relay key show gateway-keys.json")
 @_path
 @json_option
 def show(path: Path, as_json: bool) -> None:

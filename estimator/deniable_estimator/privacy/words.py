@@ -122,8 +122,9 @@ def shared_words(guarantee: Guarantee) -> tuple[str, ...]:
 
 
 def rounded_up(value: Fraction | float, digits: int) -> str:
-    """A figure with so many decimals, never below the value."""
-    scaled = math.ceil(Fraction(value) * 10**digits)
+    """A figure with so many decimals, not below the value, but for what binary floats add to a
+    decimal: the 1.3 of a registry is a little more, and not shown as 1.301."""
+    scaled = math.ceil(Fraction(value) * 10**digits - Fraction(1, 10**9))
     whole, rest = divmod(scaled, 10**digits)
     return f"{whole:,}.{rest:0{digits}}" if digits else f"{whole:,}"
 

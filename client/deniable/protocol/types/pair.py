@@ -125,7 +125,7 @@ def _part(table: Table, name: str, edges: Sequence[float] | None) -> PairPart | 
     elif metric.longitudinal == "memoize":
         why = (
             f"{name} is memoized: a pair would add a fresh report about the value that its memo "
-            "hides"
+            'hides. Pairs need metrics with longitudinal = "fresh"'
         )
     elif table.settings.get("forget") is not None and metric.segments:
         why = f"{name} is counted by segments, which the pair does not tell: leave forget out"

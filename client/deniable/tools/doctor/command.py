@@ -220,7 +220,9 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
 def _cannot_write(directory: Path) -> str:
     """Why no file can be written in a folder, or in the nearest one above it that exists."""
     try:
-        nearest = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+        # A symbolic link to nothing is no folder, and none can be made in its place.
+        folders = directory, *directory.absolute().parents
+        nearest = next(each for each in folders if each.exists() or each.is_symlink())
         with tempfile.TemporaryFile(dir=nearest) as probe:
             probe.write(bytes(1 << 16))  # a full disk takes the name but not the content
             probe.flush()

@@ -80,7 +80,11 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     --force. The epsilons are the smallest with which the expected `devices` see enough.
     """
     ask = asker(given, interactive=is_interactive(yes=yes))
-    app = ask("app", "The app's name", _name_of(folder))
+    if (app := ask("app", "The app's name", _name_of(folder))) is None:
+        raise click.UsageError(
+            "the folder's name has letters other than a to z, which an app's name cannot have: "
+            "give one with --app"
+        )
     where = ask("where", "What records", "python", click.Choice([*_NEXT]))
     example = "app.py" if where == "python" else "index.html"
     names = sorted((example, "compose.yml", "metrics.toml"))
@@ -93,11 +97,12 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     owner = ask("owner", "Who answers questions (a team or an address)", f"{app}@example.com")
     devices = ask("devices", "How many devices run it", _DEVICES, click.IntRange(1))
     name = ask("metric", "The first metric", "browser")
-    if name == "browser" and given["type"] is None and given["low"] is None:
-        given |= {"type": "category", "description": "The browser that was used last."}
-        given["values"] = given["values"] or _BROWSERS
     if where == "web":
         given |= {"at_once": True, "platform": "web"}
+    if name == "browser" and given["type"] is None and given["low"] is None:
+        order = "first" if given["at_once"] else "last"
+        given |= {"type": "category", "description": f"The browser that was used {order}."}
+        given["values"] = given["values"] or _BROWSERS
     words = {"APP": app, "OWNER": owner, "EXPIRES": expiry(), "DEVICES": devices}
     head = _filled("metrics.toml", {word: toml_value(each) for word, each in words.items()})
     made = draft(head, name, metric_keys(name, given, ask), folder / "metrics.toml")
@@ -125,9 +130,12 @@ def _filled(template: str, words: Mapping[str, str]) -> str:
     return re.sub("[A-Z]+", lambda found: words.get(found[0], found[0]), text)
 
 
-def _name_of(folder: Path) -> str:
-    """An app's name from a folder's."""
-    name = re.sub(r"[^a-z0-9_-]+", "-", folder.absolute().name.lower()).strip("-")[:64]
+def _name_of(folder: Path) -> str | None:
+    """An app's name from a folder's; None if it has letters that an app's name cannot have."""
+    name = folder.absolute().name.lower()
+    if any(each.isalnum() and not each.isascii() for each in name):
+        return None
+    name = re.sub(r"[^a-z0-9_-]+", "-", name).strip("-")[:64]
     return name if APP.fullmatch(name) else "app"
 
 
@@ -162,13 +170,19 @@ def _example(where: str, app: str, metric: Metric) -> str:
     "--ask", type=click.Choice(["mean", "distribution"]), help="What to know of a number."
 )
 @click.option("--epsilon", type=float, help="Limit on what one report reveals.")
-@click.option("--lifetime-epsilon", type=float, help="Limit on what all reveal.")
+@click.option(
+    "--lifetime-epsilon",
+    type=float,
+    help="Limit on what all reveal. As large as --epsilon: a device reports once.",
+)
 def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None:
     """Add METRIC to a metrics.toml: show what the crowd will and will not see, then write it.
 
     In a terminal it asks for what no option says. Epsilons that are not given are proposed: the
-    smallest with which the expected `devices` see enough. What `deniable lint` refuses is not
-    written. The rest of the file stays as it is, byte for byte.
+    smallest with which the expected `devices` see enough. Booleans, categories and strings are
+    memoized if the lifetime epsilon has room for a memo of twice the epsilon; if not, and for other
+    types, each report has new noise. What `deniable lint` refuses is not written. The rest of the
+    file stays as it is, byte for byte.
     """
     if not path.exists():
         raise click.ClickException(f"there is no file {path}: `deniable init` writes one")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
@@ -86,29 +87,37 @@ def _turns(made: Draft) -> int | None:
 
 def _proposals(keys: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The keys with epsilons, from the smallest on, and with windows, from the default on."""
-    memoize = keys.get("longitudinal") == "memoize"
+    limit = keys.get("lifetime_epsilon", math.inf)
+    smaller = [each for each in _EPSILONS if each <= limit] or [limit]
+    epsilons = [keys["epsilon"]] if "epsilon" in keys else smaller
+    memoize, has_room = keys.get("longitudinal") == "memoize", _MEMO * epsilons[0] <= limit
+    if memoize and not has_room and not TYPES[keys["type"]].looks_back:
+        memoize, keys = False, {key: keys[key] for key in keys if key != "longitudinal"}
     # Where devices take turns, a longer window has more of them. A pair has that of its metrics.
     kinds = ("",) if memoize or keys.get("type") == "pair" else ("", "week", "month")
-    epsilons = (keys["epsilon"],) if "epsilon" in keys else _EPSILONS
     for kind, epsilon in itertools.product(kinds, epsilons):
         more: dict[str, Any] = {"window": kind} if kind else {}
         more["epsilon"] = epsilon
-        if memoize and "lifetime_epsilon" not in keys:
+        if memoize and has_room:
+            if _MEMO * epsilon > limit:
+                return
             more["memo_epsilon"] = _MEMO * epsilon
-            more["lifetime_epsilon"] = _MEMO_LIFETIME * epsilon
-        elif "lifetime_epsilon" not in keys:
-            more["lifetime_epsilon"] = _FRESH_LIFETIME * epsilon
-        yield {**keys, **more}
+        proposed = (_MEMO_LIFETIME if memoize else _FRESH_LIFETIME) * epsilon
+        more["lifetime_epsilon"] = keys.get("lifetime_epsilon", proposed)
+        yield {key: value for key, value in keys.items() if key not in more} | more
 
 
 def _block(name: str, keys: Mapping[str, Any]) -> str:
     """The table of a metric, with a comment behind each key that needs one."""
+    lifetime = "limit on what all reports of a device reveal"
+    if "memo_epsilon" in keys:
+        lifetime = "the same, with the memos of later edits"
+    elif "longitudinal" in keys:
+        lifetime = "limit on what all reports of one value reveal"
     comments = {
         "epsilon": "limit on what one report reveals",
         "memo_epsilon": "limit on what all reports of one value reveal",
-        "lifetime_epsilon": "the same, with the memos of later edits"
-        if "longitudinal" in keys
-        else "limit on what all reports of a device reveal",
+        "lifetime_epsilon": lifetime,
         "longitudinal": "the device keeps its noise",
         "one_in": f"each {keys.get('window', 'day')} another of so many groups of devices reports",
         "devices": "how many devices run the app, for the forecast of `deniable lint`",
