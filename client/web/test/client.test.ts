@@ -36,6 +36,24 @@ test("at close", async () => {
   assert.deepEqual(world.collector.reports.map((each) => each.window), ["2027-01-04"]);
 });
 
+/** Who comes for a moment every few days loses no report: that of a window long ended is sent at
+ * once. After six days there is none, and nothing is charged. */
+test("short visits", async () => {
+  for (const [every, sent] of [[4, 3], [6, 3], [7, 0]] as const) {
+    const world = new World();
+    let charged: number | undefined;
+    for (let visit = 0; visit < 4; visit++) {
+      const client = world.client();
+      client.record("later", true);
+      await client.close();
+      charged = (await client.accounts()).find((each: { name: string }) => each.name === "later").ledger[0]?.[2];
+      world.now += every * DAY;
+    }
+    assert.equal(world.collector.reports.length, sent);
+    assert.equal(charged ?? 0, sent);
+  }
+});
+
 /** The request has the key, and neither cookies nor the page's address; it follows no redirect. */
 test("request", async () => {
   const world = new World();
