@@ -318,6 +318,27 @@ test("opt out in another tab", async () => {
   assert.equal(world.collector.reports.length, 1);
 });
 
+/** An opt-out under a clock that was far ahead stops the tabs that were open, and no later page. */
+test("opt out under another clock", async () => {
+  const world = new World();
+  const other = world.client();
+  await other.flush();
+  world.now += 30 * DAY;
+  await world.client().optOut();
+  world.now -= 30 * DAY;
+  other.record("now", true);
+  await other.flush();
+  assert.equal(other.status, "no_consent");
+  for (const days of [0, 29.5]) {
+    world.now += days * DAY;
+    const next = world.client();
+    next.record("now", true);
+    await next.flush();
+    assert.equal(next.status, "on");
+  }
+  assert.equal(world.collector.reports.length, 2);
+});
+
 /** erase deletes everything but the ledger and the list of windows. */
 test("erase", async () => {
   const world = new World();
