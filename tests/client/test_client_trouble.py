@@ -375,6 +375,26 @@ def test_a_state_that_leads_nowhere_is_not_made_elsewhere(tmp_path):
 
 
 def test_what_a_segment_lacks_tells_no_value(make_client):
+@pytest.mark.parametrize("trouble", ["mistake", "disk", "state"])
+@pytest.mark.parametrize("consent", [True, False])
+def test_no_trouble_hands_out_a_value(make_client, marked, tmp_path, trouble, consent):
+    """No kind of trouble has frames, its own or of those before it, which hold true values."""
+    troubles = []
+    client = make_client(registry=marked, on_trouble=troubles.append, consent=consent)
+    path = tmp_path / "state" / FILE_NAME
+    path.parent.mkdir(exist_ok=True)
+    if trouble == "disk":
+        path.mkdir()
+    elif trouble == "state":
+        path.write_bytes(bytes(9999))
+    client.record("unknown" if trouble == "mistake" else "page", SECRET)
+    client.sent()
+    client.flush()
+    assert client.counters[trouble]
+    for error in troubles:
+        assert error.__traceback__ is error.__context__ is error.__cause__ is None
+
+
     """The trouble holds no frame with the value, and there is none where telemetry is off."""
     text = metrics_toml(page={"type": "string", "segments": ["platform"]})
     registry = Registry.parse(text + '[segments.platform]\nvalues = ["ios", "web"]\n')

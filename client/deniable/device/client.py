@@ -61,8 +61,9 @@ class Client(Background):
         background: if False, nothing happens between calls of `flush` and `close`,
             which then do the work in the calling thread.
         segments: the device's value of each declared segment, as `set_segments` takes them.
-        on_trouble: is called with every error that the client keeps from the app. It must not
-            call the client. An exception that it raises does reach the app.
+        on_trouble: is called with every error that the client keeps from the app, without its
+            traceback, which would hold values. It must not call the client. An exception that it
+            raises does reach the app.
         development: the address of `deniable dev`, for development mode
         (`deniable.device.development`);
             by default what DENIABLE_DEV names in the environment; False: never. In development
@@ -187,7 +188,7 @@ class Client(Background):
             return
         except SegmentError as error:
             if self.status == "on":
-                self._troubles.note(error.with_traceback(None))  # its frames hold the value
+                self._troubles.note(error)
             else:
                 self._troubles.remark(self.status)
             return
