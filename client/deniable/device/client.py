@@ -269,23 +269,25 @@ class Client(Background):
         return self._work(deadline, urgent=True)
 
     def sent(self) -> list[SentReport]:
-        """The reports that this device has sent or will send, in words; the newest first."""
+        """The reports that this device has sent or will send, in words; the newest first. The
+        list is empty if the state cannot be read now, which is counted as trouble."""
         from deniable.device.sent import describe_entries
 
-        return describe_entries(self._owned().entries, self.registry)
+        owned = self._owned()
+        return describe_entries(owned.entries if owned else (), self.registry)
 
-    def _owned(self) -> Owned:
-        """What the state holds for the owner of the device; nothing after trouble."""
+    def _owned(self) -> Owned | None:
+        """What the state holds for the owner of the device; None after trouble."""
         from deniable.device.owner import Owned, owned
 
         def read() -> Owned:
             with self._state.transaction() as connection:
                 return owned(connection, self._device.registry)
 
-        found = self._troubles.guard(read) if self._state.exists() else None
+        found = self._troubles.guard(read) if self._state.exists() else Owned()
         if self._closed:
             self._state.close()
-        return found or Owned()
+        return found
 
     def owner_page(
         self,
@@ -307,7 +309,7 @@ class Client(Background):
 
         owned = self._owned()
         return owner.owner_page(
-            describe_entries(owned.entries, self.registry, OWNER_TEXTS[language]),
+            describe_entries(owned.entries if owned else (), self.registry, OWNER_TEXTS[language]),
             owned,
             self.registry,
             sending=self.status in ("on", "closed"),
