@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deniable.device.client import Client
 from deniable.device.state import MEMORY
+from deniable.protocol.errors import SegmentError
 from deniable.protocol.registry import Registry
 from deniable.protocol.types import Value
 
@@ -57,6 +58,8 @@ class MemoryClient(Client):
         segments: Mapping[str, str] | None = None,
     ) -> None:
         self.records: list[MemoryRecord] = []
+        self._untold: dict[str, None] = {}
+        """What was not recorded because a segment is missing, and why: each once, in order."""
         super().__init__(
             registry,
             None,
@@ -65,10 +68,15 @@ class MemoryClient(Client):
             clock=clock,
             segments=segments,
             background=False,
+            on_trouble=self._hear,
             development=False,
             strict=True,
         )
         self._development = True
+
+    def _hear(self, error: Exception) -> None:
+        if isinstance(error, SegmentError):
+            self._untold[str(error)] = None
 
     def _keep(self, record: Record) -> None:
         if record.refused is not None:
@@ -107,7 +115,8 @@ class MemoryClient(Client):
         """
         text = self.registry[name].normalize(value)
         found = self.values(name)
-        assert text in found, f"{name}: {text!r} was not recorded; recorded: {found}"
+        reasons = "".join(f"; {reason}" for reason in self._untold)
+        assert text in found, f"{name}: {text!r} was not recorded; recorded: {found}{reasons}"
 
     def assert_active(self, name: str) -> None:
         """Fail unless `active` was called for the metric.

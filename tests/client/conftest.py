@@ -6,6 +6,7 @@ import json
 import os
 import random
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -170,6 +171,18 @@ class Collector:
     def reports(self):
         """Every report that arrived, in order."""
         return [report for body in self.bodies for report in json.loads(body)["reports"]]
+
+
+@contextmanager
+def locked(path):
+    """Another process has the state file."""
+    other = sqlite3.connect(path, timeout=0, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
 
 
 class Life:

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
 from queue import SimpleQueue
 
 import pytest
@@ -22,24 +21,12 @@ from deniable.device import state, worker
 from deniable.device.state import FILE_NAME, Lock, State
 from deniable.device.transport import HttpTransport
 
-from .conftest import metrics_toml, raw_server, run_app
+from .conftest import locked, metrics_toml, raw_server, run_app
 
 MakeClient = Callable[..., Client]
 
 MARKED = metrics_toml(page={"type": "string"})
 SECRET = "a-marker-of-the-tests"
-
-
-@contextmanager
-def locked(path):
-    """Another process has the state file."""
-    other = sqlite3.connect(path, timeout=0, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        other.execute("ROLLBACK")
-        other.close()
 
 
 def holds_secret(folder):
@@ -386,6 +373,26 @@ def test_what_a_segment_lacks_tells_no_value(make_client):
     client.opt_out()
     client.record("page", SECRET)
     assert len(troubles) == 1
+
+
+@pytest.mark.parametrize("trouble", ["mistake", "disk", "state"])
+@pytest.mark.parametrize("consent", [True, False])
+def test_no_trouble_hands_out_a_value(make_client, marked, tmp_path, trouble, consent):
+    """No kind of trouble has frames, its own or of those before it, which hold true values."""
+    troubles = []
+    client = make_client(registry=marked, on_trouble=troubles.append, consent=consent)
+    path = tmp_path / "state" / FILE_NAME
+    path.parent.mkdir(exist_ok=True)
+    if trouble == "disk":
+        path.mkdir()
+    elif trouble == "state":
+        path.write_bytes(bytes(9999))
+    client.record("unknown" if trouble == "mistake" else "page", SECRET)
+    client.sent()
+    client.flush()
+    assert client.counters[trouble]
+    for error in troubles:
+        assert error.__traceback__ is error.__context__ is error.__cause__ is None
 
 
 def test_a_thread_that_outlasts_the_end_leaves_no_file_open(make_client, marked, clock):

@@ -76,6 +76,20 @@ def test_backoff_doubles_up_to_an_hour(device, clock, collector):
         assert device.seconds_to_send() == pytest.approx(bound * share(device), rel=1e-12)
 
 
+@pytest.mark.parametrize(("days", "delayed"), [(3, False), (3 - 1e-5, True)])
+def test_a_report_of_a_window_long_ended_is_due_at_once(days, delayed, registry, live):
+    """An app that runs briefly every few days loses no report: from two days after the window's
+    end on there is no delay. Its draw is made all the same."""
+    began = windows.start("2027-01-04")
+    life = live(registry, Drawn(ones=True))
+    life.device.spread = 3600.0
+    life.use(began, "chrome", "browser")
+    sealed = began + 86_400.0 * days
+    life.wait(sealed)
+    ((ready,),) = life.rows("SELECT ready FROM reports")
+    assert (ready > sealed) is delayed
+
+
 @pytest.mark.parametrize(("days", "reported"), [(7, ["2027-01-04"]), (7 + 1e-5, [])])
 def test_a_device_that_was_off_for_long_is_not_charged(days, reported, registry, live):
     """What ended more than six days ago is closed without a report, which the collector would

@@ -9,6 +9,7 @@ import pytest
 
 from deniable import Client, RejectedError, TransportError
 from deniable.device import outbox
+from deniable.device.state import State
 from deniable.device.transport import Reply
 from deniable.protocol.wire import SealedReport
 
@@ -167,6 +168,21 @@ def test_a_batch_that_is_refused_for_good_delays_none(make_client, collector):
     assert client.flush()
     assert len(collector.bodies) == 2
     assert client.counters == {"rejected": 1}
+
+
+def test_nothing_leaves_once_the_owner_has_switched_off(make_client, collector, tmp_path):
+    """The switch is looked at before each batch, also when the app does not write."""
+    client = make_client()
+    fill(client, 120)
+
+    class Switching:
+        def send(self, body):
+            State(tmp_path / "state").switch(on=False)
+            return collector.send(body)
+
+    client._device.transport = Switching()
+    client.flush()
+    assert len(collector.bodies) == 1
 
 
 def test_history_is_bounded(make_client, monkeypatch):

@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from deniable import Registry
 from deniable.device.owner import Account, Owned, owner_page
 from deniable.device.sent import OWNER_TEXTS, SentReport
-from deniable.device.state import State
+from deniable.device.state import FILE_NAME, State
 from deniable.tools import notice
 from deniable.tools.commands import sent
 
-from .conftest import REGISTRY
+from .conftest import REGISTRY, locked
 
 HOSTILE = "<script>alert(1)</script>\"'&"
 
@@ -123,6 +123,23 @@ def test_switching_off_ends_reports_for_good(told, make_client, clock, collector
     clock.days(1)
     assert again.flush()
     assert len(collector.bodies) == sent_before + 1
+
+
+def test_what_cannot_be_read_or_done_is_said(told, tmp_path, monkeypatch):
+    """While another process holds the state, the page does not say that nothing was reported, and
+    the command says what is done and what is not, and to run it again."""
+    monkeypatch.setattr("deniable.device.state.PATIENCE", 0.0)
+    told._troubles._on_trouble = None
+    with locked(tmp_path / "state" / FILE_NAME):
+        page = text_of(told.owner_page())
+        assert OWNER_TEXTS["en"].nothing_sent not in page
+        assert page.count("This cannot be read now.") == 3
+        erased = run("--state-dir", tmp_path / "state", "--erase")
+        assert (erased.exit_code, erased.stdout) == (1, "")
+        assert re.search("nothing is erased.*run this again", erased.stderr, re.S)
+        off = run("--state-dir", tmp_path / "state", "--switch-off")
+        assert (off.exit_code, off.stdout) == (1, "Reporting is off.\n")
+        assert re.search("not deleted yet.*run this again", off.stderr, re.S)
 
 
 def test_erasing_keeps_the_ledger(told, registry, tmp_path):

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from datetime import UTC, date, datetime
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,7 @@ def test_a_mechanism_for_strings_takes_the_texts_of_a_list():
 @pytest.mark.parametrize(
     ("name", "refused", "told", "taken"),
     [
+        ("dark_mode", [Fraction(1)], "not fractions.Fraction", {True: "true"}),
         ("dark_mode", [1, 0, None, "true", 1.0], "takes True or False", {True: "true"}),
         ("browser", [True, 7], "takes a string", {"netscape": "other"}),
         *((name, [True, 1, None, b"tea"], "takes a string", {}) for name in ("drink", "homepage")),

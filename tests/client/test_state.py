@@ -330,7 +330,10 @@ def test_what_is_no_text_is_damage():
     found = distrust(error)
     assert found
     assert found.damaged
-    assert str(found) == "the state file is damaged: remove it to start again"
+    assert str(found) == (
+        "the state file is damaged, so nothing is reported: leave it, because a new one would "
+        "start with an unspent ledger (in development, remove it)"
+    )
     assert distrust(sqlite3.ProgrammingError("a mistake in the code")) is None
 
 

@@ -4,8 +4,10 @@ import inspect
 
 import pytest
 
-from deniable import Client, MetricError, UndeclaredValueWarning
+from deniable import Client, MetricError, Registry, UndeclaredValueWarning
 from deniable.testing import MemoryClient, MemoryRecord
+
+from .conftest import metrics_toml
 
 
 @pytest.fixture
@@ -43,6 +45,17 @@ def test_values_that_do_not_fit_are_told(telemetry):
         telemetry.record("colour", "red")
     telemetry.assert_nothing_recorded()
     assert telemetry.counters == {"refused": 1, "mistake": 1}
+
+
+def test_a_segment_that_was_not_told_is_named(clock):
+    """A metric with a segment that the client was not told records nothing, and the assertion says
+    why."""
+    text = metrics_toml(dark_mode={"segments": ["platform"]})
+    registry = Registry.parse(text + '[segments.platform]\nvalues = ["ios", "web"]\n')
+    telemetry = MemoryClient(registry, clock=clock)
+    telemetry.record("dark_mode", True)
+    with pytest.raises(AssertionError, match="segment 'platform': is not known"):
+        telemetry.assert_recorded("dark_mode", True)
 
 
 def test_helpers_fail_when_they_should(telemetry):

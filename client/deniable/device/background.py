@@ -164,12 +164,14 @@ class Background:
     def _send_step(self, urgent: bool) -> tuple[bool, float]:
         """Send the reports that are due, or all finished ones. Returns whether none is left, and
         when the next one is due."""
-        if self.status != "on" or not self._state.exists():
+        if not self._may_send() or not self._state.exists():
             return self.status != "failed", _LONGEST_IDLE
-        while self.status == "on":
+        while self._may_send():
             batch = self._troubles.guard(self._device.take, urgent=urgent, ending=self._closing)
-            refused = None if batch is None else self._troubles.guard(self._device.deliver, batch)
-            if refused is None:  # nothing is due, or it waits
+            if batch is None or not self._may_send():  # to take it may have waited for the switch
+                break
+            refused = self._troubles.guard(self._device.deliver, batch)
+            if refused is None:  # it waits
                 break
             for each in refused:
                 self._troubles.note(each)
@@ -177,6 +179,14 @@ class Background:
         if due is None or self._device.transport is None:
             return due == math.inf, _LONGEST_IDLE
         return due == math.inf, _idle(due)
+
+    def _may_send(self) -> bool:
+        """Whether a report may be sent now. The owner may have switched off since the last
+        write."""
+        if self._state.switched_off:
+            self._writer.wake()  # which deletes what waits
+            return False
+        return self.status == "on"
 
     def _delete(self, deletion: Callable[[], None]) -> None:
         """Delete what was recorded, in memory and on the disk; what fails is left to the writer."""

@@ -61,8 +61,9 @@ class Client(Background):
         background: if False, nothing happens between calls of `flush` and `close`,
             which then do the work in the calling thread.
         segments: the device's value of each declared segment, as `set_segments` takes them.
-        on_trouble: is called with every error that the client keeps from the app. It must not
-            call the client. An exception that it raises does reach the app.
+        on_trouble: is called with every error that the client keeps from the app, without its
+            traceback, which would hold values. It must not call the client. An exception that it
+            raises does reach the app.
         development: the address of `deniable dev`, for development mode
         (`deniable.device.development`);
             by default what DENIABLE_DEV names in the environment; False: never. In development
@@ -187,7 +188,7 @@ class Client(Background):
             return
         except SegmentError as error:
             if self.status == "on":
-                self._troubles.note(error.with_traceback(None))  # its frames hold the value
+                self._troubles.note(error)
             else:
                 self._troubles.remark(self.status)
             return
@@ -268,23 +269,25 @@ class Client(Background):
         return self._work(deadline, urgent=True)
 
     def sent(self) -> list[SentReport]:
-        """The reports that this device has sent or will send, in words; the newest first."""
+        """The reports that this device has sent or will send, in words; the newest first. The
+        list is empty if the state cannot be read now, which is counted as trouble."""
         from deniable.device.sent import describe_entries
 
-        return describe_entries(self._owned().entries, self.registry)
+        owned = self._owned()
+        return describe_entries(owned.entries if owned else (), self.registry)
 
-    def _owned(self) -> Owned:
-        """What the state holds for the owner of the device; nothing after trouble."""
+    def _owned(self) -> Owned | None:
+        """What the state holds for the owner of the device; None after trouble."""
         from deniable.device.owner import Owned, owned
 
         def read() -> Owned:
             with self._state.transaction() as connection:
                 return owned(connection, self._device.registry)
 
-        found = self._troubles.guard(read) if self._state.exists() else None
+        found = self._troubles.guard(read) if self._state.exists() else Owned()
         if self._closed:
             self._state.close()
-        return found or Owned()
+        return found
 
     def owner_page(
         self,
@@ -306,7 +309,7 @@ class Client(Background):
 
         owned = self._owned()
         return owner.owner_page(
-            describe_entries(owned.entries, self.registry, OWNER_TEXTS[language]),
+            describe_entries(owned.entries if owned else (), self.registry, OWNER_TEXTS[language]),
             owned,
             self.registry,
             sending=self.status in ("on", "closed"),

@@ -81,7 +81,7 @@ class Device:
             self.told = {**told, name: segment.text(value)}
         except SegmentError as error:
             self.told = told
-            return error.with_traceback(None)  # its frames hold the value
+            return error
         return None
 
     def admit(self, name: str, value: Value) -> Record | None:
@@ -119,7 +119,7 @@ class Device:
         try:
             text = metric.normalize(value)
         except MetricError as error:
-            return Record(metric, "", window, refused=error.with_traceback(None))
+            return Record(metric, "", window, refused=error)
         undeclared = metric.type.stands_in(text, value)
         told = segments.told(metric.segments, self.told)
         for segment in metric.segments:

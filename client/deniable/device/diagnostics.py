@@ -68,9 +68,12 @@ class Diagnostics:
         self.tell(error)
 
     def tell(self, error: Exception) -> None:
-        """Pass a trouble on."""
+        """Pass a trouble on, without the frames that it and those before it have passed: they hold
+        true values, and whoever collects errors would send them on."""
+        error.__context__ = error.__cause__ = None
+        told = error.with_traceback(None)
         if self._on_trouble is not None:
-            self._on_trouble(error)
+            self._on_trouble(told)
 
     def remark(self, kind: str, metric: str | None = None, counts_as: str = "") -> None:
         """What is no trouble, and counted if it is about a metric: "expired", a record past its

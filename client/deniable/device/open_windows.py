@@ -82,6 +82,11 @@ until the window ends: that a value did not fit says something about it. `firsts
 window of each metric that looks back, for ever: a device with another one would have another
 memo."""
 
+LONG_ENDED = 2 * 86_400.0
+"""A report of a window that ended so many seconds before it is sealed is due at once. Such a device
+runs the app on few days, and perhaps briefly: the next run may come when the collector refuses the
+report."""
+
 UNDECLARED_SECONDS = 86_400.0
 """Seconds after its window for which the value of an undeclared metric is kept: while an app is
 upgraded, a process of the newer version may still report it."""
@@ -172,14 +177,14 @@ class OpenWindows:
         return None
 
     def seal(self, now: float, ready: float) -> None:
-        """Close every window that has ended by `now`; its report may be sent from `ready` on.
-        What was refused in it is no longer counted.
+        """Close every window that has ended by `now`; its report may be sent from `ready` on, or at
+        once if it ended long ago. What was refused in it is no longer counted.
 
         Both are POSIX times in seconds.
         """
         self._execute("DELETE FROM refusals WHERE ends <= ?", (now,))
         ended = self._execute(
-            "SELECT metric, window FROM windows WHERE state = 'open' AND ends <= ? "
+            "SELECT metric, window, ends FROM windows WHERE state = 'open' AND ends <= ? "
             "ORDER BY ends, metric",
             (now,),
         ).fetchall()
@@ -187,10 +192,13 @@ class OpenWindows:
             return
         rows = self._execute("SELECT * FROM open_values")
         waiting = {(name, window): _stored(*found) for name, window, *found in rows}
-        for name, window in ended:
+        for name, window, ends in ended:
             metric = self._registry.metrics.get(name)
             if metric is not None:
-                self._answer(metric, window, _value(metric, window, waiting), lambda: ready)
+                # In development mode `now` is infinite.
+                long_ended = ends + LONG_ENDED <= now
+                due = (lambda: min(now, ready)) if long_ended else (lambda: ready)
+                self._answer(metric, window, _value(metric, window, waiting), due)
             # A metric that is no longer declared is not reported; its value is deleted in the end.
             elif self._is_over(name, window, now):
                 self._close(name, window, answered=False)

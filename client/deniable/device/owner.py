@@ -70,7 +70,7 @@ def owned(connection: Connection, registry: Registry | None) -> Owned:
 
 def owner_page(
     reports: Sequence[SentReport],
-    owned: Owned,
+    owned: Owned | None,
     registry: Registry | None,
     *,
     sending: bool,
@@ -83,7 +83,7 @@ def owner_page(
 
     Args:
         reports: what this device has reported, the newest first.
-        owned: what else it holds.
+        owned: what else it holds; None if that cannot be read now.
         registry: says who receives the reports and where to ask; None if it is not available.
         sending: whether the app reports anything now.
         app: what the app is called, if it has a name.
@@ -97,6 +97,7 @@ def owner_page(
     """
     texts = OWNER_TEXTS[language]
     name = escape(texts.this_app if app is None else app)
+    unreadable = f"<p>{texts.unreadable}</p>"
     page = Path(__file__).with_name("owner.html").read_text(encoding="utf-8")
     return Template(page).substitute(
         language=texts.language,
@@ -107,13 +108,13 @@ def owner_page(
         received_title=texts.received,
         received=_received(registry, name, texts),
         waiting_title=texts.waiting,
-        waiting=_waiting(reports, owned.waiting, texts),
+        waiting=_waiting(reports, owned.waiting, texts) if owned else unreadable,
         reported_title=texts.reported,
-        reports=_reports(
-            [each for each in reports if each.status != "queued"], texts, owned.erased
-        ),
+        reports=_reports([each for each in reports if each.status != "queued"], texts, owned.erased)
+        if owned
+        else unreadable,
         ledger_title=texts.ledger,
-        ledger=_ledger(owned.ledger, registry, texts),
+        ledger=_ledger(owned.ledger, registry, texts) if owned else unreadable,
     )
 
 

@@ -41,6 +41,11 @@ _ERASED = ("open_values", "refusals", "firsts", "reports", "schemes", "memo_keys
 """The tables that an erasure empties. Windows stay as they are, and are not drawn again; a metric
 that looks back is not reported without its memos, so its first window is not needed either."""
 
+_LEAVE = (
+    ", so nothing is reported: leave it, because a new one would start with an unspent ledger "
+    "(in development, remove it)"
+)
+
 _APPLICATION = 0x646E6279  # "dnby"
 _VERSION = 1  # Its tables have changed, but no version was published with others.
 
@@ -231,7 +236,7 @@ class State:
             )
         # Not quick_check, which misses damage in an index; a row might then not be found.
         if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-            raise StateError("the state file is damaged: remove it to start again", damaged=True)
+            raise StateError(f"the state file is damaged{_LEAVE}", damaged=True)
         (owner,) = connection.execute("SELECT app FROM device").fetchone()
         if self.app is not None and owner is not None and self.app != owner:
             raise StateError(
@@ -370,9 +375,7 @@ def _refuse_empty(path: str) -> None:
         raise BlockingIOError(
             "the state file is empty, as if another process were making it: try again in a minute"
         )
-    raise StateError(
-        "the state file is damaged (it is empty): remove it to start again", damaged=True
-    )
+    raise StateError(f"the state file is damaged (it is empty){_LEAVE}", damaged=True)
 
 
 def _create_file(path: str, app: str | None) -> None:
@@ -428,4 +431,4 @@ def distrust(error: BaseException) -> StateError | None:
         if not code or around or not isinstance(error, sqlite3.DatabaseError):
             return None
         told = f" ({error})"
-    return StateError(f"the state file is damaged{told}: remove it to start again", damaged=True)
+    return StateError(f"the state file is damaged{told}{_LEAVE}", damaged=True)

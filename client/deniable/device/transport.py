@@ -38,7 +38,7 @@ _FINAL = frozenset(
         "too-many-metrics",
     )
 )
-"""The collector's problem codes that sending the same bytes again cannot avoid
+"""The collector's problem codes that, with a status 4xx, sending the same bytes again cannot avoid
 (docs/reference/protocol.md)."""
 
 _KEY = r"[A-Za-z0-9._~+/-]{16,256}=*"
@@ -232,7 +232,7 @@ def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[in
             retry_after=retry_seconds(reply.retry_after, now()),
             foreign=True,
         )
-    final = problem in _FINAL
+    final = problem in _FINAL and 400 <= reply.status < 500
     raise TransportError(
         f"the collector responded with {problem} (status {reply.status})",
         retry_after=None if final else retry_seconds(reply.retry_after, now()),

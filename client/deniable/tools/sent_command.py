@@ -13,8 +13,8 @@ import sqlite3
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import get_args
 
@@ -141,13 +141,32 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
             # It may be the wrong name, and then the app goes on.
             print(f"No app has kept anything in {directory} yet; see that the name is right.")
         elif erase:
-            state.erase(time.time())
+            with _undone("nothing is erased"):
+                state.erase(time.time())
             print(
                 "Values, reports and the keys of memos on this device are erased; the ledger stays."
             )
         elif switch == "off":
-            state.withdraw()
+            with _undone(
+                "what waits to be sent is not deleted yet. None of it is sent while reporting is "
+                "off, and the app deletes it when it runs"
+            ):
+                state.withdraw()
             print("What waited to be sent is deleted.")
+
+
+@contextmanager
+def _undone(told: str) -> Iterator[None]:
+    """If a change fails, say what has not happened, why, and what to do."""
+    try:
+        yield
+    except StateError as error:
+        raise StateError(f"{told}: {error}") from None
+    except (sqlite3.Error, OSError) as error:
+        raise StateError(
+            f"{told}: the state file cannot be read or written ({error}). See that the disk is not "
+            "full and the app does not hold the file, and run this again"
+        ) from None
 
 
 def _shown(asked: argparse.Namespace, directory: Path, registry: Registry | None) -> str:

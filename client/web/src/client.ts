@@ -4,6 +4,7 @@ import { systemSource, type Source } from "./bits.ts";
 import { AGAIN, develop, mark, report, settled, type Development } from "./development.ts";
 import { erase, withdraw, write } from "./device.ts";
 import { memoryStore } from "./memory.ts";
+import { refuse } from "./mechanisms/base.ts";
 import { ACTIVE, MetricError, type RecordedValue } from "./metric.ts";
 import { assemble, isDue, settle, take, trim, waiting } from "./outbox.ts";
 import { type Entry, gather, type Parts, type ReadRegistry } from "./parts.ts";
@@ -302,8 +303,11 @@ export function start<D extends CompiledRegistry>(
     if (!isOn()) return undefined;
     const result = await transact((state) => {
       if (!isOn()) return undefined;
-      // Not one that was made while this tab started.
-      seen ??= Math.min(state.withdrawn, agreed);
+      // Not one that was made while this tab started. One that was made under a clock far ahead is
+      // dated back; the tabs that began before it stop all the same.
+      seen ??= isDue(state.withdrawn, agreed)
+        ? (state.withdrawn = Math.min(state.withdrawn, agreed))
+        : agreed;
       // Another tab may have sent a batch, and got an answer.
       prepared = state.batches.filter(({ id }) => prepared.some((each) => each.id === id));
       if (seen === state.withdrawn) return work(state);
@@ -357,8 +361,7 @@ export function start<D extends CompiledRegistry>(
       await sending;
       await send(urgent);
     })());
-    const rest = (prepared[0]?.leased as number) - clock();
-    wake(rest > 0 ? rest : DEVELOPMENT && mode ? AGAIN : IDLE);
+    wake(Math.max(0, (prepared[0]?.leased as number) - clock()) || (DEVELOPMENT && mode ? AGAIN : IDLE));
   };
 
   /** Write all records, and seal the windows that have ended. */
@@ -397,7 +400,7 @@ export function start<D extends CompiledRegistry>(
       const sealed = write(state, registry!, records, clock(), spread, source);
       // Reports that were sealed at once get their batch in the same transaction. So its bytes can
       // be sent in the last moment of a page, when no transaction would end any more.
-      const batch = url && assemble(state, sealed, sealed[0]?.ready, source);
+      const batch = url && assemble(state, sealed, sealed[0]?.ready as number, source);
       for (let dropped = trim(state); dropped--; ) note("dropped");
       return batch;
     }, !!records[0]);
@@ -456,7 +459,8 @@ export function start<D extends CompiledRegistry>(
     ]);
 
   const must = (holds: unknown, told: string): void => {
-    if (!holds) throw TypeError(DEVELOPMENT ? told : "");
+    if (DEVELOPMENT && !holds) throw TypeError(told);
+    if (!holds) refuse(told);
   };
 
   try {

@@ -14,6 +14,9 @@ const KEPT_WINDOWS = 400;
 /** Seconds after its window for which the value of an undeclared metric is kept: a tab with a
  * newer version of the app may still report it. */
 const UNDECLARED = 86400;
+/** Seconds. A report of a window that ended so long before it is sealed is due at once: the next
+ * visit may come when the collector refuses it. */
+const LONG_ENDED = 172_800;
 /** Seconds within which a report that is sealed at once is sent, at a random moment. */
 export const JITTER = 10;
 /** Bytes of the key of a metric's memos. */
@@ -22,7 +25,7 @@ const KEY = 32;
 const isOpen = (found: WindowState | undefined): found is OpenWindow => typeof found === "object";
 
 /** Keep records in their windows and seal the windows that have ended. Reports of closed windows
- * are sent within `spread` seconds. Returns the reports that were sealed at once. */
+ * are sent within `spread` seconds, or at once if they ended long ago. Returns the reports that were sealed at once. */
 export function write(
   state: State,
   registry: ReadRegistry,
@@ -170,7 +173,7 @@ export function write(
           joint && metric?.of
             ? joint.join(metric, registry, (part) => waiting!.get(`${part} ${window}`))
             : value,
-          () => later,
+          () => (now >= ends + LONG_ENDED ? now : later),
         );
     });
   if (FULL)

@@ -31,7 +31,7 @@ const removeBatch = (state: State, id: string) => {
 export function assemble(
   state: State,
   reports: readonly StoredReport[],
-  leased = 0,
+  leased: number,
   source: Source,
 ): Batch | undefined {
   if (!reports[0]) return undefined;
@@ -80,21 +80,21 @@ export function settle(
   { rejected, refused, trouble, retryAfter }: Outcome,
   now: number,
   source: Source,
-): string[] {
+): ReadonlySet<string> {
+  const troubles = new Set<string>();
   if (trouble) {
     // Exponential backoff with full jitter.
     const backoff = uniform(source, Math.min(LONGEST_BACKOFF, 2 ** state.failures++));
     state.asked = now + (retryAfter! > 0 ? Math.min(retryAfter!, LONGEST_PAUSE) : 0);
     state.until = Math.max(state.asked, now + backoff);
     for (const each of state.batches) if (each.id === id) each.leased = state.until;
-    return [trouble];
+    return troubles.add(trouble);
   }
   // Two tabs may have sent it. The first answer counts: places are those of a whole batch.
-  if (!state.batches.some((each) => each.id === id)) return [];
+  if (!state.batches.some((each) => each.id === id)) return troubles;
   state.failures = state.until = state.asked = 0;
   removeBatch(state, id);
   const retryAt = refused ? 0 : now + ROLLOUT_PAUSE + uniform(source, ROLLOUT_PAUSE);
-  const troubles = new Set<string>();
   state.reports
     .filter((each) => each.batch === id)
     .forEach((each, place) => {
@@ -114,7 +114,7 @@ export function settle(
         delete each.reason;
       }
     });
-  return [...troubles];
+  return troubles;
 }
 
 /** Whether collectors take reports of a window at that time: they do until six days after its end. */

@@ -185,6 +185,6 @@ export function readRegistry(document: unknown, { types, mechanisms, ...rest }: 
     if (joint) declared.sort(([, one], [, other]) => +isPair(one) - +isPair(other));
     for (const each of declared) read(...each);
   }
-  if (mistakes[0] !== undefined) throw new RegistryError(mistakes);
+  if (mistakes.length) throw new RegistryError(mistakes);
   return { app: top.app as string, lifetimeEpsilon: cap, metrics, ...(FULL && { segments, joint }) } as ReadRegistry;
 }

@@ -1,6 +1,6 @@
 // The device's state: one text, read and written as a whole in each transaction. So a transaction
 // is all or nothing in any store that can replace one text.
-import type { Columns } from "./mechanisms/base.ts";
+import { type Columns, refuse } from "./mechanisms/base.ts";
 import type { Told } from "./segments.ts";
 
 /** A window is `passed` if the device does not take part in it, and `unanswered` if it ended
@@ -76,14 +76,10 @@ export const freshState = (app: string): string =>
 /** The state in a stored text. Throws an Error if it cannot be trusted. */
 export function readState(text: unknown, app: string): State {
   const [json] = (text as string).split("\n") as [string];
-  const state = signed(json) === text && (JSON.parse(json) as State);
-  if (!state || state.app !== app)
-    throw new Error(
-      DEVELOPMENT
-        ? "the stored state is damaged: delete the data of this site to start again"
-        : "",
-    );
-  return state;
+  const state = (signed(json) === text && JSON.parse(json)) as State;
+  return state.app === app
+    ? state
+    : refuse("the stored state is damaged, so nothing is reported: in development, delete the data of this site");
 }
 
 /** The text that `readState` reads. */

@@ -22,7 +22,7 @@ export function browserStore(app: string, lost: () => void): Store {
       const request = indexedDB.open(`deniable:${app}`, 1);
       let missing = false;
       request.onupgradeneeded = () => {
-        missing = initial === undefined;
+        missing = !initial;
         // Nothing is left behind where nothing was recorded.
         if (missing) request.transaction!.abort();
         // In this transaction, so that a database without a state is always a damaged one.
@@ -50,7 +50,7 @@ export function browserStore(app: string, lost: () => void): Store {
       let database: IDBDatabase | undefined;
       while (!(database = await (opening ??= open(initial)))) {
         opening = undefined;
-        if (initial === undefined) return;
+        if (!initial) return;
       }
       const transaction = database.transaction(STATE, "readwrite", { durability: "strict" });
       await new Promise<void>((resolve, reject) => {

@@ -33,9 +33,10 @@ const LONGEST_REPLY = 1 << 18;
 /** Browsers refuse larger bodies to requests that outlive their page. */
 export const KEEPALIVE = 6e4;
 
-/** A problem of the collector; in a group if sending the same bytes again cannot avoid it: not-json,
- * not-gzip, bad-batch-id, malformed-batch, body-too-large, too-many-reports, too-many-metrics. */
-const PROBLEM = /^urn:deniable:problem:((not-[jg]|bad-b|malf|body-|too-many-(m|rep))[a-z-]+$)?/;
+/** A status and a problem of the collector. In groups: whether the status is 4xx, and the problem if
+ * sending the same bytes again cannot avoid it: not-json, not-gzip, bad-batch-id, malformed-batch,
+ * body-too-large, too-many-reports, too-many-metrics. */
+const PROBLEM = /^(4?)\d+urn:deniable:problem:((not-[jg]|bad-b|malf|body-|too-many-(m|rep))[a-z-]+$)?/;
 
 /** Send a batch, and say what the reply means. */
 export async function post(
@@ -85,7 +86,7 @@ export async function read({ body }: Response): Promise<Uint8Array<ArrayBuffer>[
  * for sending. */
 export const beacon = (url: string, body: string, key: string | undefined) =>
   // As text, because a beacon of JSON to another origin is dropped after its preflight.
-  navigator.sendBeacon?.(key ? `${url}?key=${encodeURIComponent(key)}` : url, body);
+  navigator.sendBeacon?.(url + (key ? `?key=${encodeURIComponent(key)}` : ""), body);
 
 /** A collector's 202, or its problem. */
 interface Body {
@@ -113,9 +114,9 @@ export function readReply(
         left[index] = /^[a-z_]{1,64}$/.test(reason) ? reason : "unknown_reason";
       return { rejected: left };
     }
-    const [code, refused] = PROBLEM.exec(type) ?? [];
-    if (refused) return { refused };
-    if (code) return { trouble: "network", retryAfter };
+    const [found, final, refused] = PROBLEM.exec(`${status}${type}`) ?? [];
+    if (refused && final) return { refused };
+    if (found) return { trouble: "network", retryAfter };
   } catch {
     // Not a collector's.
   }

@@ -36,6 +36,24 @@ test("at close", async () => {
   assert.deepEqual(world.collector.reports.map((each) => each.window), ["2027-01-04"]);
 });
 
+/** Who comes for a moment every few days loses no report: that of a window long ended is sent at
+ * once. After six days there is none, and nothing is charged. */
+test("short visits", async () => {
+  for (const [every, sent] of [[4, 3], [6, 3], [7, 0]] as const) {
+    const world = new World();
+    let charged: number | undefined;
+    for (let visit = 0; visit < 4; visit++) {
+      const client = world.client();
+      client.record("later", true);
+      await client.close();
+      charged = (await client.accounts()).find((each: { name: string }) => each.name === "later").ledger[0]?.[2];
+      world.now += every * DAY;
+    }
+    assert.equal(world.collector.reports.length, sent);
+    assert.equal(charged ?? 0, sent);
+  }
+});
+
 /** The request has the key, and neither cookies nor the page's address; it follows no redirect. */
 test("request", async () => {
   const world = new World();
@@ -298,6 +316,27 @@ test("opt out in another tab", async () => {
   next.record("now", true);
   await next.flush();
   assert.equal(world.collector.reports.length, 1);
+});
+
+/** An opt-out under a clock that was far ahead stops the tabs that were open, and no later page. */
+test("opt out under another clock", async () => {
+  const world = new World();
+  const other = world.client();
+  await other.flush();
+  world.now += 30 * DAY;
+  await world.client().optOut();
+  world.now -= 30 * DAY;
+  other.record("now", true);
+  await other.flush();
+  assert.equal(other.status, "no_consent");
+  for (const days of [0, 29.5]) {
+    world.now += days * DAY;
+    const next = world.client();
+    next.record("now", true);
+    await next.flush();
+    assert.equal(next.status, "on");
+  }
+  assert.equal(world.collector.reports.length, 2);
 });
 
 /** erase deletes everything but the ledger and the list of windows. */

@@ -45,7 +45,10 @@ test("page", async () => {
   });
   const client = world.client({}, metrics);
   const empty = await ownerPage(client, metrics);
-  assert.match(empty, /Nothing waits to be sent.*not reported anything yet.*Nothing has been reported yet/s);
+  assert.match(empty, /Nothing waits to be sent.*Nothing has been reported yet.*Nothing has been reported yet/s);
+  const failed = await ownerPage({ status: "failed", sent: () => Promise.resolve([]), accounts: () => Promise.resolve([]) }, metrics);
+  assert.equal(failed.split("This cannot be read.").length, 4);
+  assert.doesNotMatch(failed, /Nothing (waits|has)/);
   client.record("later", true);
   client.record("now", true);
   await client.flush();

@@ -129,7 +129,7 @@ class Driver {
     const outcome = readReply(status, body, after, id, this.now);
     const troubles = this.transact((state) => settle(state, id, outcome, this.now, this.source));
     if (!outcome.rejected) return { counted: false, final: !!outcome.refused };
-    const waits = troubles.filter((each) => each !== "rejected");
+    const waits = [...troubles].filter((each) => each !== "rejected");
     return waits.length ? { counted: true, waits } : { counted: true };
   }
 

@@ -68,7 +68,9 @@ class Boolean(Closed):
 
     def normalize(self, value: Value) -> str:
         if not isinstance(value, bool):
-            raise ValueError(f"takes True or False, not {type(value).__name__}")
+            found = type(value)
+            full = f"{found.__module__}.{found.__qualname__}".removeprefix("builtins.")
+            raise ValueError(f"takes True or False, not {full}")
         return "true" if value else "false"
 
     def merge(self, aggregate: Aggregate, value: str, text: str, records: int, bits: Bits) -> str:

@@ -202,8 +202,7 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
         yield CheckResult(
             "state", "damaged" if error.damaged else "foreign_state", "error",
             f"{directory / FILE_NAME}: {error}",
-            "in development, remove the file. On a user's device leave it: a new file would start "
-            "with an unspent ledger"
+            "in development, remove the file; on a user's device leave it"
             if error.damaged
             else "give each app a state_dir of its own, and do not change the registry's `app`",
         )  # fmt: skip

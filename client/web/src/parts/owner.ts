@@ -132,6 +132,8 @@ export async function ownerPage(
   const waits = values
     ? `<p>${values} true value${values === 1 ? " waits" : "s wait"} in this browser until the end of its day, week or month. Then noise is added to it, the value is deleted, and only the noisy report can be sent.</p>`
     : "";
+  /** What stands where nothing is listed. */
+  const none = (text: string) => `<p>${client.status === "failed" ? "This cannot be read." : text}</p>`;
   const rows = accounts
     .filter(({ ledger }) => ledger.length)
     .map((account) => {
@@ -156,9 +158,9 @@ export async function ownerPage(
 ${metrics.recipient ? `<p>The reports go to ${escape(metrics.recipient)}.</p>` : ""}${metrics.contact ? `<p>Questions about your data: ${escape(metrics.contact)}</p>` : ""}
 <p>You can switch reporting off at any time, in the settings of ${name}. Values and reports that wait are deleted then.</p>
 <h2>Waiting</h2>
-${waits}${queued.length ? `<p>These reports are ready and have not been acknowledged yet:</p>${list(queued)}` : waits ? "" : "<p>Nothing waits to be sent.</p>"}
+${waits}${queued.length ? `<p>These reports are ready and have not been acknowledged yet:</p>${list(queued)}` : waits ? "" : none("Nothing waits to be sent.")}
 <h2>Reported</h2>
-${others.length ? list(others) : "<p>This device has not reported anything yet.</p>"}
+${others.length ? list(others) : none("Nothing has been reported yet.")}
 <h2>Revealed in all</h2>
 ${
   rows.length
@@ -167,7 +169,7 @@ ${
 <tbody>${rows.join("")}</tbody>
 </table>
 <p>Before any report, a 50/50 guess between two values is right 50 times of 100. The last column holds even for someone who has kept every report of this browser and knows everything else. It holds for one life of the browser's storage: whoever deletes it begins anew.</p>`
-    : "<p>Nothing has been reported yet.</p>"
+    : none("Nothing has been reported yet.")
 }
 </main>
 </body>
