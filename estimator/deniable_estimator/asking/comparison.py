@@ -43,7 +43,7 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import nearest
 from deniable_estimator.inputs import Asked
 from deniable_estimator.kinds.base import TOGETHER, Answer, ChangeTest, Comparison
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.messages import counted, message, sentence
 
 
 def compare(before: Answer, after: Answer, test: ChangeTest = TOGETHER) -> Comparison:
@@ -74,7 +74,7 @@ def compare_each(pairs: Sequence[tuple[Answer, Answer]], test: ChangeTest) -> li
 
 
 _HEADLINE = sentence("{series}: {value}, {change} since {moment}")
-_FEW = sentence("{told} ({before:,} windows with reports before, {after:,} after)")
+_FEW = sentence("{told} ({windows} before, {after:,} after)")
 
 
 def find_moment(
@@ -265,7 +265,8 @@ def since_headline(metric: str, found: Comparison, moment: str) -> str:
     )
     held = len(found.before.windows), len(found.after.windows)
     if 2 * min(held) < max(held):
-        told = message(_FEW, told=told, before=held[0], after=held[1])
+        before = counted("{count:,} window with reports", "{count:,} windows with reports", held[0])
+        told = message(_FEW, told=told, windows=before, after=held[1])
     return with_others(told, others)
 
 
