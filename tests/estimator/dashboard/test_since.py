@@ -70,7 +70,7 @@ def test_days_that_were_dropped_are_compared_by_months(empty_store, tmp_path):
     keep = "[metrics.dark_mode]\nkeep = { day = 60, month = 900 }"
     registry = Registry.parse(REGISTRY.replace("[metrics.dark_mode]", keep))
     (tmp_path / "annotations.toml").write_text(FILE.replace("2026-11-10", "2026-10-05"))
-    for day in days(89):
+    for day in days(112):
         fill(empty_store, registry, "dark_mode", [0.3, 0.7], 2_000, day.isoformat())
     scheme = registry["dark_mode"].scheme.fingerprint
     empty_store.sums.drop_windows(("dark_mode", scheme), windows.end("2026-09-21"), ("month",))
