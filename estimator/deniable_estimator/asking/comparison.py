@@ -259,6 +259,13 @@ def left_out_alike(earlier: Days, days: Days) -> Days:
     return earlier.leaving_out(*days.without, *gone)
 
 
+def lacks_weekdays(found: Comparison, earlier: Days, days: Days) -> bool:
+    """Whether one of these periods has reports of weekdays that the other lacks, which alone can
+    change a number. Months are compared whatever weekdays they hold."""
+    months = all(each.first.day == (each.last + _DAY).day == 1 for each in (earlier, days))
+    return found.uneven and not months
+
+
 def periods_told(found: Comparison, earlier: Days, days: Days) -> dict[str, dict[str, Any]]:
     """What JSON has of both periods, with the days that were asked for."""
     asked = {"before": earlier.told, "after": days.told}
