@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import date
 
 import numpy as np
 import pytest
@@ -91,6 +92,20 @@ def test_what_is_left_out_since_is_left_out_before(call, registry, fill, monkeyp
     assert (told["since"], told["from"]) == ("2026-01-11", "2026-01-12")
     periods = [told["change"][each]["windows"] for each in ("before", "after")]
     assert periods == [["2026-01-06"], ["2026-01-13"]]
+
+
+def test_what_is_compared_begins_with_the_first_report(call, registry, fill, monkeypatch):
+    """Four weeks since are not compared with four of which the store has one."""
+    rng, scheme = np.random.default_rng(1), registry["theme"].scheme
+    for label in windows.span("day", date(2026, 1, 12), date(2026, 2, 7)):
+        fill(sample_tally(scheme, [900, 900], rng, metric="theme", window=label), scheme)
+    monkeypatch.setattr("time.time", lambda: windows.end("2026-02-07"))
+    told = json.loads(call("theme --since 2026-01-12 --json").stdout)
+    periods = [told["change"][each] for each in ("before", "after")]
+    assert [(each["from"], each["to"]) for each in periods] == [
+        ("2026-01-05", "2026-01-11"),
+        ("2026-01-13", "2026-01-19"),
+    ]
 
 
 def test_windows_of_another_kind_cannot_be_left_out(call):

@@ -87,6 +87,24 @@ def test_days_before_hold_the_same_weekdays(happened, count, ago):
     assert found.last == last or found.days + 7 > (happened - kept).days
 
 
+@pytest.mark.parametrize(
+    ("oldest", "expected"),
+    [
+        # Of 22 days before it, three weeks hold the weekdays of three weeks after it.
+        ("2025-10-14", ("2025-11-06", "2025-11-26", "2025-10-15", "2025-11-04")),
+        # Two days cannot hold the weekdays of as many after it: so all after it are taken, ...
+        ("2025-11-03", ("2025-11-06", "2026-10-28", "2025-11-03", "2025-11-04")),
+        # ... and where there are no reports before it too.
+        ("2025-11-05", ("2025-11-06", "2026-10-28", "2024-11-13", "2025-11-04")),
+    ],
+)
+def test_no_period_reaches_back_before_the_first_report(oldest, expected):
+    """A year after a moment is not compared with a year of which the store has three weeks."""
+    found = days_since("m", day("2025-11-05"), "day", day("2026-10-28"), {}, day(oldest))
+    first, last, *before = map(day, expected)
+    assert found == Days(first, last, since="m", before=tuple(before))
+
+
 @given(st.integers(1, 60), st.integers(0, 40))
 def test_what_is_left_out_of_one_period_is_left_out_of_the_other(count, back):
     """Each day has another one of its weekday in the days before, where both hold the same

@@ -19,9 +19,9 @@ Since something happened, the complete windows after it are compared with as man
 window in which it happened belongs to neither, as it holds both. Days are compared with days that
 hold the same weekdays, so that a weekend is no change: whole weeks with those just before it, and
 others with the latest that begin on the same weekday, so that up to five days before the moment are
-in neither. Where the registry keeps windows only for some time, both periods are as long as what is
-kept before the moment; if the weeks, months or quarters whose sums it keeps compare more days,
-these are taken.
+in neither. Both periods are as long as what the store has before the moment: reports may begin only
+then, and the registry may keep windows only for some time. If the weeks, months or quarters whose
+sums it keeps compare more days, these are taken.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import nearest
 from deniable_estimator.inputs import Asked
 from deniable_estimator.kinds.base import TOGETHER, Answer, ChangeTest, Comparison
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.messages import counted, message, sentence
 
 
 def compare(before: Answer, after: Answer, test: ChangeTest = TOGETHER) -> Comparison:
@@ -74,7 +74,7 @@ def compare_each(pairs: Sequence[tuple[Answer, Answer]], test: ChangeTest) -> li
 
 
 _HEADLINE = sentence("{series}: {value}, {change} since {moment}")
-_FEW = sentence("{told} ({before:,} windows with reports before, {after:,} after)")
+_FEW = sentence("{told} ({windows} before, {after:,} after)")
 
 
 def find_moment(
@@ -114,6 +114,7 @@ def asked_days(
     noted: Sequence[Annotation],
     now: float,
     metric: Metric | None = None,
+    oldest: date = date.min,
 ) -> Days:
     """The days that `from`, `to`, `since` and `without` ask for (`deniable_estimator.inputs`), or
     the usual ones; with `since`, as `asked_since` finds them.
@@ -141,7 +142,7 @@ def asked_days(
         return found
     if first or last:
         raise EstimateError(message("“since” takes the place of “from” and “to”."), "from", "to")
-    return replace(asked_since(asked["since"], noted, kind, now, metric), without=without)
+    return replace(asked_since(asked["since"], noted, kind, now, metric, oldest), without=without)
 
 
 def asked_since(
@@ -150,9 +151,11 @@ def asked_since(
     kind: windows.Kind,
     now: float,
     metric: Metric | None = None,
+    oldest: date = date.min,
 ) -> Days:
     """The days after what is asked about, as `find_moment` finds it, and before it, up to the last
-    complete window of that kind; `now` is POSIX time in seconds.
+    complete window of that kind; `now` is POSIX time in seconds, and `oldest` the first day that
+    has reports of the metric (`deniable_estimator.asking.fetch.first_day`).
 
     Raises:
         EstimateError: there is no such moment, or no window after or before it.
@@ -163,7 +166,7 @@ def asked_since(
         calendar: date.min if days is None else today - timedelta(days)
         for calendar, days in (metric.keep if metric else ())
     }
-    return days_since(*moment, kind, windows.last_complete(kind, now), kept)
+    return days_since(*moment, kind, windows.last_complete(kind, now), kept, oldest)
 
 
 _DAY = timedelta(1)
@@ -189,11 +192,17 @@ def _first_day(calendar: str, number: int) -> date:
 
 
 def days_since(
-    name: str, day: date, kind: windows.Kind, last: date, kept: Mapping[str, date]
+    name: str,
+    day: date,
+    kind: windows.Kind,
+    last: date,
+    kept: Mapping[str, date],
+    oldest: date = date.min,
 ) -> Days:
     """The complete windows after a day that has a name, of which the last one ended with the day
     `last`, and as many before it; or the periods of a calendar whose sums are `kept` from an
-    earlier day on than windows, if they hold more days.
+    earlier day on than windows, if they hold more days. There are none before the `oldest`
+    day, unless too few are left from it on to hold the weekdays of as many after.
 
     Raises:
         EstimateError: no window after it is complete, or none before it is there.
@@ -206,12 +215,19 @@ def days_since(
                 moment=name,
             )
         )
-    calendars = dict.fromkeys((kind, *kept))
-    found = [_days_since(day, each, last, kept.get(each, date.min)) for each in calendars]
-    longest = max(filter(None, found), key=lambda days: days.days, default=None)
-    if longest is None:
+
+    def longest(begin: date) -> Days | None:
+        calendars = dict.fromkeys((kind, *kept))
+        reach = {each: max(begin, kept.get(each, date.min)) for each in calendars}
+        found = (_days_since(day, each, last, reach[each]) for each in calendars)
+        return max(filter(None, found), key=lambda days: days.days, default=None)
+
+    days = longest(oldest) or longest(date.min)
+    if days is None:
         raise EstimateError(message("no {kind} before {moment} is kept", kind=kind, moment=name))
-    return replace(longest, since=name)
+    first, end = days.earlier.first, days.earlier.last
+    first = max(first, oldest) if oldest <= end else first
+    return replace(days, since=name, before=(first, end))
 
 
 def _days_since(day: date, calendar: str, last: date, kept: date) -> Days | None:
@@ -243,6 +259,13 @@ def left_out_alike(earlier: Days, days: Days) -> Days:
     return earlier.leaving_out(*days.without, *gone)
 
 
+def lacks_weekdays(found: Comparison, earlier: Days, days: Days) -> bool:
+    """Whether one of these periods has reports of weekdays that the other lacks, which alone can
+    change a number. Months are compared whatever weekdays they hold."""
+    months = all(each.first.day == (each.last + _DAY).day == 1 for each in (earlier, days))
+    return found.uneven and not months
+
+
 def periods_told(found: Comparison, earlier: Days, days: Days) -> dict[str, dict[str, Any]]:
     """What JSON has of both periods, with the days that were asked for."""
     asked = {"before": earlier.told, "after": days.told}
@@ -265,7 +288,8 @@ def since_headline(metric: str, found: Comparison, moment: str) -> str:
     )
     held = len(found.before.windows), len(found.after.windows)
     if 2 * min(held) < max(held):
-        told = message(_FEW, told=told, before=held[0], after=held[1])
+        before = counted("{count:,} window with reports", "{count:,} windows with reports", held[0])
+        told = message(_FEW, told=told, windows=before, after=held[1])
     return with_others(told, others)
 
 

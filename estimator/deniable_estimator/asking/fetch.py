@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from itertools import chain
 
@@ -17,6 +18,7 @@ from deniable import Metric, Registry, Scheme
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
+from deniable.protocol.types.discovery import Discovery
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.retention import WindowedTally
@@ -361,6 +363,27 @@ def select(
     # In a window with reports of its own, the same devices may have reported for the pair.
     rest = Query(pair.name, reach.leaving_out(*found.labels))
     return replace(found, chosen=(*chosen, *_chosen(reader, registry, pair, rest)))
+
+
+def reported(reader: Reader, registry: Registry, metric: Metric) -> list[str]:
+    """The windows that hold reports of a metric, or of the pair that answers for it."""
+    pair = registry.unasked.get(metric.name)
+    return [
+        label
+        for name in (metric.name, *((pair.name,) if pair else ()))
+        for scheme in reader.schemes_of(name)
+        for label in reader.all_windows(name, scheme)
+    ]
+
+
+def first_day(reader: Reader, registry: Registry, metric: Metric) -> date:
+    """The first day that has reports of a metric in windows of its kind; `date.min` without any,
+    and of a discovery, as nothing is compared of it."""
+    if isinstance(metric.type, Discovery):
+        return date.min
+    labels = reported(reader, registry, metric)
+    own = (each for each in labels if windows.kind_of(each) == metric.window)
+    return min(map(windows.first_day, own), default=date.min)
 
 
 def note_asked(reader: Reader, registry: Registry, metric: Metric, days: Days) -> None:

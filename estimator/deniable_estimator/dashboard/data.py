@@ -14,7 +14,7 @@ from deniable import Metric, Registry, ValueListError
 from deniable.protocol import windows
 from deniable.protocol.value_list import read_values
 from deniable_estimator.asking.discoveries import followed_lists
-from deniable_estimator.asking.fetch import Selection
+from deniable_estimator.asking.fetch import Selection, first_day, reported
 from deniable_estimator.asking.listed import Listed, list_path
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.reader import Reader
@@ -156,6 +156,11 @@ class DataSource:
         first = windows.first_day(newest)
         return Days(first, max(first, day_at(self.seen_until)))
 
+    def read_range(self, metric: Metric, asked: Asked) -> Days:
+        """The days of a metric that are asked for, with the same errors as `read_range`."""
+        oldest = self.first_day(metric) if asked.get("since") else date.min
+        return read_range(asked, self.seen_until, metric.window, metric, oldest)
+
     def read_days(self, metric: Metric, asked: Asked) -> Days:
         """The days that are asked for. Where none are, and the latest complete windows have no
         reports, those of the window that runs: the first day of an app that reports at once.
@@ -163,7 +168,7 @@ class DataSource:
         Raises:
             EstimateError: they cannot be shown.
         """
-        days = read_range(asked, self.seen_until, metric.window, metric)
+        days = self.read_range(metric, asked)
         if is_ranged(asked):
             return days
         running = self.running(metric)
@@ -173,13 +178,11 @@ class DataSource:
 
     def labels(self, metric: Metric) -> list[str]:
         """The windows that hold reports of a metric, or of the pair that answers for it."""
-        pair = self.registry.unasked.get(metric.name)
-        return [
-            label
-            for name in (metric.name, *((pair.name,) if pair else ()))
-            for scheme in self.reader.schemes_of(name)
-            for label in self.reader.all_windows(name, scheme)
-        ]
+        return reported(self.reader, self.registry, metric)
+
+    def first_day(self, metric: Metric) -> date:
+        """The first day that has reports of a metric in windows of its kind."""
+        return first_day(self.reader, self.registry, metric)
 
     def version_of(self, selection: Selection) -> bytes:
         """That of what is read of a selection, and of which of its windows run."""

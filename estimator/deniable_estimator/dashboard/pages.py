@@ -238,7 +238,10 @@ def answer_page(
         "days": days,
         "newest": source.newest(metric),
         "running": running,
-        "presets": [*presets(now, metric.window, running), *since_presets(metric, now)],
+        "presets": [
+            *presets(now, metric.window, running),
+            *since_presets(metric, now, source.first_day(metric)),
+        ],
         "refused": refused,
         "asked": request.args if refused else days.told,
     }

@@ -32,10 +32,14 @@ _RUNNING = {
 
 
 def read_range(
-    asked: Asked, now: float, kind: windows.Kind = "day", metric: Metric | None = None
+    asked: Asked,
+    now: float,
+    kind: windows.Kind = "day",
+    metric: Metric | None = None,
+    oldest: date = date.min,
 ) -> Days:
     """The range named by `from`, `to` and `without`, or by `since` and `without`; annotations that
-    concern other metrics than this one are none.
+    concern other metrics than this one are none, and `oldest` is the first day that has reports.
 
     What is left out ends with the last complete window of that kind, and lasts 28 days, or three
     months where windows are months. `now` is POSIX time in seconds.
@@ -52,7 +56,7 @@ def read_range(
     fields = ("since",) if since else ("from", "to")
     try:
         noted = current_annotations() or () if since else ()
-        found = asked_days(asked, usual, kind, noted, now, metric)
+        found = asked_days(asked, usual, kind, noted, now, metric, oldest)
     except EstimateError as error:
         raise EstimateError(str(error), *(error.fields or fields)) from None
     if found.days > _LONGEST:
@@ -94,9 +98,11 @@ def presets(
     return found
 
 
-def since_presets(metric: Metric | None, now: float) -> list[tuple[str, Days]]:
+def since_presets(
+    metric: Metric | None, now: float, oldest: date = date.min
+) -> list[tuple[str, Days]]:
     """The days after each of the latest annotations of a metric, or of all metrics, after which a
-    window is complete; the latest first."""
+    window is complete; the latest first. `oldest` is the first day that has reports."""
     found: dict[str, tuple[str, Days]] = {}
     kind: windows.Kind = metric.window if metric else "day"
     for each in reversed(current_annotations() or ()):
@@ -105,7 +111,7 @@ def since_presets(metric: Metric | None, now: float) -> list[tuple[str, Days]]:
         if len(found) == _MOST_SINCE:
             break
         with suppress(EstimateError):
-            days = read_range({"since": each.text}, now, kind, metric)
+            days = read_range({"since": each.text}, now, kind, metric, oldest)
             text = message("since {moment}", moment=days.since)
             found.setdefault(days.since, (text, days))
     return list(found.values())

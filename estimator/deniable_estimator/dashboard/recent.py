@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from deniable import Metric
-from deniable_estimator.asking.comparison import compare, since_headline
+from deniable_estimator.asking.comparison import compare, lacks_weekdays, since_headline
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
@@ -119,9 +119,25 @@ def change_headline(comparison: Comparison) -> str:
 
 
 def headline_of(reading: PageReading, view: View, answer: Answer) -> str:
-    """The answer in a sentence; of the days since something happened, what has changed since."""
+    """The answer in a sentence; of the days since something happened, what has changed since, or
+    that nothing is said of it because of the weekdays: there is no room for a note beside it."""
+    own = kind_of(answer).headline(answer)
     changes = recent(reading, view, answer) if view.days.since else None
-    return (changes and changes.headline) or kind_of(answer).headline(answer)
+    if changes is None or changes.comparison is None:
+        return own
+    uneven = uneven_words(changes.comparison, changes.earlier, changes.days)
+    return spaced((own, uneven)) if uneven else changes.headline or own
+
+
+def uneven_words(found: Comparison, earlier: Days, days: Days) -> str | None:
+    """Why nothing is said of a change since something happened, if one of the two periods lacks
+    weekdays of the other."""
+    if not lacks_weekdays(found, earlier, days):
+        return None
+    return message(
+        "Not compared with the days before {moment}: the two do not hold the same weekdays.",
+        moment=isolated(days.since),
+    )
 
 
 def chart_told(reading: PageReading, view: View) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.pages import answer_page, keep_form, requested, with_strings
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import before
+from deniable_estimator.dashboard.recent import uneven_words
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import Timeline, grouping, timeline_of_segments
 from deniable_estimator.dashboard.view import period_input
@@ -180,7 +181,7 @@ def _panels_shown(found: Segmented) -> list[str]:
 
 def _moved_most(reading: PageReading, found: Segmented) -> str | None:
     """The segment and the series that stand out furthest from the noise of their change, in a
-    sentence; None where the days were not asked by what happened before them.
+    sentence, or why none is named; None where the days were not asked by what happened before them.
 
     Segments share 1 minus the level, and so do the series of each (Bonferroni): on average at most
     one page in 20 names a segment where none changed.
@@ -199,6 +200,8 @@ def _moved_most(reading: PageReading, found: Segmented) -> str | None:
     for group in found.groups:
         if group.key in old:
             told = compare(old[group.key], group.answer, test)
+            if uneven := uneven_words(told, earlier, days):
+                return uneven
             place, _ = chosen_series(told)
             if told.values and told.changed[place]:
                 score = abs(float(told.difference[place] / told.std_error[place]))

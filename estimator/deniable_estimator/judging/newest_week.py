@@ -4,17 +4,15 @@ something happened from as many before: for the overview and the digest.
 Weeks begin on Monday; a metric whose windows are months is compared by months. Over all values and
 metrics of an overview or a digest together, the expected number of false changes is at most 1 in
 20: a metric's part of .05 is shared by its values (Bonferroni). Nothing is said of days that do not
-look honest, or of weeks that do not hold the same weekdays.
+look honest, or do not hold the same weekdays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
 from typing import Literal, TypeAlias
 
-from deniable.protocol import windows
-from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.comparison import compare, lacks_weekdays
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
 from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison
@@ -60,15 +58,8 @@ def judge_week(
     old = ask(before)
     if old is None or not old.n:
         return "nothing_before"
-    if _weekdays(old) != _weekdays(new):
-        return "uneven"
-    return compare(old, new, ChangeTest(adjust="bonferroni", alpha=LEVEL / family))
-
-
-def _weekdays(answer: Answer) -> set[int]:
-    """Those of its windows, if these are days."""
-    days = [each for each in answer.windows if windows.kind_of(each) == "day"]
-    return {date.fromisoformat(each).weekday() for each in days}
+    found = compare(old, new, ChangeTest(adjust="bonferroni", alpha=LEVEL / family))
+    return "uneven" if lacks_weekdays(found, before, week) else found
 
 
 def why_not(reason: NoChange, window: str) -> str:

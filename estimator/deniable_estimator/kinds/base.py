@@ -111,10 +111,12 @@ class Answer(Result):
     Attributes:
         headings: what files call the name of a series, and its number.
         other: what has changed where answers of two schemes are not `alike`.
+        too_few: what a period has whose number is not known although it has reports.
     """
 
     headings: ClassVar[tuple[str, str]] = ("series", "estimate")
     other: ClassVar[str] = ""
+    too_few: ClassVar[str] = message("too few reports")
     fakes: float = FAKES
     """The fraction of all reports that the poisoning budget assumes to be fake; `replace` it to
     change it."""
@@ -242,7 +244,10 @@ class Comparison(Filed):
         """The change of one series in words: "up 2.1 points (95% CI +0.4 to +3.8)"."""
         difference, low, high = self.at(place)
         if not math.isfinite(difference):
-            return message("the change is unknown: one of the two has no reports")
+            lacking = (
+                self.after.too_few if self.before.n and self.after.n else message("no reports")
+            )
+            return message("the change is unknown: one of the two has {lacking}", lacking=lacking)
         if math.isinf(low) and math.isinf(high):
             return message("the change is unknown: its interval has no limit")
         unit, spread = self.after.unit, half_width(difference, low, high)

@@ -7,9 +7,10 @@ import functools
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import click
 from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable_collector.options import Function, registry_option, store_option
-from deniable_estimator.annotations import load_annotations
+from deniable_estimator.annotations import Annotation, load_annotations
 from deniable_estimator.asking.comparison import (
     asked_days,
     compare,
@@ -26,7 +27,7 @@ from deniable_estimator.asking.comparison import (
     periods_told,
     since_headline,
 )
-from deniable_estimator.asking.fetch import read
+from deniable_estimator.asking.fetch import first_day, read
 from deniable_estimator.asking.query import Days, Query, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.document.document import Document
@@ -175,9 +176,14 @@ def _call(
     found = find_metric(declared, metric)
     if "candidates" in asked:
         asked["candidates"] = read_candidates(found, asked["candidates"])
-    noted = load_annotations(file_in_folder(ANNOTATIONS)) if asked.get("since") else ()
+    noted: Sequence[Annotation] = ()
+    oldest = date.min
+    if asked.get("since"):
+        noted = load_annotations(file_in_folder(ANNOTATIONS))
+        with opened(store) as reader:
+            oldest = first_day(reader, declared, found)
     try:
-        days = asked_days(asked, Days(), found.window, noted, time.time(), found)
+        days = asked_days(asked, Days(), found.window, noted, time.time(), found, oldest)
     except EstimateError as error:
         if error.fields:
             raise click.UsageError(str(error)) from None

@@ -23,7 +23,7 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.asking.comparison import asked_since, since_headline
-from deniable_estimator.asking.fetch import Selection, select
+from deniable_estimator.asking.fetch import Selection, first_day, select
 from deniable_estimator.asking.history import History, history_in
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import Days, Query
@@ -155,7 +155,8 @@ def weekly_digest(
             if odd := seen.new(period.touches):
                 needs.append(anomaly_of(odd, now).text)
         if latest and latest.concerns(metric.name):
-            _add_since(digest, metric, latest, partial(judged, whole), dashboard)
+            oldest = first_day(reader, registry, metric)
+            _add_since(digest, metric, latest, partial(judged, whole), dashboard, oldest)
         digest.attention += [DigestLine(metric.name, each, page) for each in needs]
     return digest
 
@@ -200,11 +201,12 @@ def _add_since(
     noted: Annotation,
     judged: Callable[[Days], tuple[Comparison | NoChange, History]],
     dashboard: str,
+    oldest: date,
 ) -> None:
     """Add what changed since an annotation, where that is known."""
     try:
         ended = windows.midnight(digest.last + timedelta(1))
-        days = asked_since(noted.text, [noted], metric.window, ended, metric)
+        days = asked_since(noted.text, [noted], metric.window, ended, metric, oldest)
         found, _ = judged(days)
     except EstimateError:
         return

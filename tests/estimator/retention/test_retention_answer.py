@@ -144,6 +144,17 @@ def test_cohorts_before_and_after_a_change_are_compared(store, registry, seen):
     assert f"cohort,{WEEKS[place - 1]}," in after.to_csv()
 
 
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [(WEEKS[0], "too few windows or reports for a cohort"), ("2020-W01", "no reports")],
+)
+def test_why_a_change_is_unknown(first, told, store, registry, seen):
+    """The first week has reports, and no cohort that was seen again."""
+    found = compare(_asked(store, registry, first), _asked(store, registry, *WEEKS[1:]))
+    at = found.values.index("age 1")
+    assert found.describe(at) == f"the change is unknown: one of the two has {told}"
+
+
 def test_reports_under_two_epsilons_are_told_together(registry):
     """Half of the devices update to another epsilon in each week: the sums of both schemes."""
     text = declared(back={"type": "retention", "epsilon": 3.0, "lifetime_epsilon": 6.0})

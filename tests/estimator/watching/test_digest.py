@@ -86,16 +86,18 @@ def test_an_anomalous_day_needs_attention(store, registry, report):
         ] * told
 
 
-@pytest.mark.parametrize("changed", [True, False])
-def test_what_changed_since_the_latest_annotation(store, registry, report, changed):
-    """Each metric that can be compared since then is counted, and has a line if it changed."""
-    for number in range(21):
+@pytest.mark.parametrize(("changed", "lacking"), [(True, None), (False, None), (True, 15)])
+def test_what_changed_since_the_latest_annotation(store, registry, report, changed, lacking):
+    """Each metric that can be compared since then is counted, and has a line if it changed: not
+    where a weekday has no reports on one side."""
+    for number in {*range(21)} - {lacking}:
         report(number, firefox=0.7 if changed and number > 9 else 0.4)
     noted = Annotation(1, date(2026, 10, 14), None, "Release 5", None, ())
     asked = Reader(store), registry, (registry["browser"],), {}, "https://d.example", noon(20)
     found = weekly_digest(*asked, annotations=(noted,))
-    assert (found.moment, found.compared) == ("Release 5", 1)
-    assert [each.metric for each in found.since] == ["browser"] * changed
+    compared = lacking is None
+    assert (found.moment, found.compared) == ("Release 5", compared)
+    assert [each.metric for each in found.since] == ["browser"] * (changed and compared)
     assert weekly_digest(*asked).compared == 0
 
 

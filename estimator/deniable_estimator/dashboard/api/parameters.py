@@ -24,7 +24,6 @@ from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.filters import OWNER, PLATFORM, STATE, TAG, TYPE, Q
 from deniable_estimator.dashboard.overview.listing import SORT
 from deniable_estimator.dashboard.problems import invalid, refusal
-from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.uploads import sent_list
 from deniable_estimator.inputs import (
@@ -97,7 +96,7 @@ MAX_CELLS = 1_000_000
 def asked_reading(metric: Metric, asked: Asked) -> PageReading:
     """What the request asks of a metric, without its strings."""
     source = current_source()
-    days = read_range(asked, source.seen_until, metric.window, metric)
+    days = source.read_range(metric, asked)
     given = {name: asked[name] for name in ("level", "adjust", "where") if name in asked}
     return PageReading(source, metric, days, **given)
 

@@ -208,9 +208,8 @@ def _over(days: Days, latest: PageReading) -> PageReading:
     """A metric over these days: those after what happened, if they are asked by it.
     Where no window after it is complete, they stay as they are (`week_change` says so)."""
     if days.since:
-        metric, now = latest.metric, latest.source.seen_until
         with suppress(EstimateError):
-            days = read_range({"since": days.since}, now, metric.window, metric)
+            days = latest.source.read_range(latest.metric, {"since": days.since})
     return latest.over(days)
 
 

@@ -119,6 +119,7 @@ class RetentionAnswer(Answer):
     kind = "retention"
     headings = ("series", "share")
     other = message("the questions have changed")
+    too_few = message("too few windows or reports for a cohort")
 
     window: windows.Kind
     asked: Participation = field(repr=False)
