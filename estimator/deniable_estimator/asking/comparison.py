@@ -73,6 +73,7 @@ def compare_each(pairs: Sequence[tuple[Answer, Answer]], test: ChangeTest) -> li
     return [change for kind, same in kinds for change in kind.changes([*same], test)]
 
 
+_NOTHING = sentence("{metric}: nothing to compare with since {moment}, because {changed}")
 _HEADLINE = sentence("{series}: {value}, {change} since {moment}")
 _FEW = sentence("{told} ({windows} before, {after:,} after)")
 
@@ -274,7 +275,9 @@ def periods_told(found: Comparison, earlier: Days, days: Days) -> dict[str, dict
 
 def since_headline(metric: str, found: Comparison, moment: str) -> str:
     """What has changed since a moment, in a sentence: of the series that stands out furthest from
-    its noise, or of the leading one."""
+    its noise, or of the leading one; if both periods tell nothing alike, that."""
+    if not found.values:
+        return message(_NOTHING, metric=metric, moment=moment, changed=found.after.other)
     place, others = chosen_series(found)
     unit, name = found.after.unit, found.values[place]
     numbers = found.after.series.at(name)

@@ -99,6 +99,8 @@ def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
 
 def change_headline(comparison: Comparison) -> str:
     """What has changed, in a sentence."""
+    if not comparison.values:
+        return message("Not compared: {changed}.", changed=comparison.after.other)
     changed = [place for place in order_of(comparison) if comparison.changed[place]]
     if not changed:
         return message("No change that can be told from noise.")

@@ -22,10 +22,12 @@ from deniable_estimator.messages import message, sentence
 LEVEL = 0.05
 """The expected number of false changes of all metrics together."""
 
-NoChange: TypeAlias = Literal["no_reports", "nothing_before", "anomalous", "uneven", "incomplete"]
+NoChange: TypeAlias = Literal[
+    "no_reports", "nothing_before", "anomalous", "uneven", "incomplete", "redefined"
+]
 """Why a week is not compared: it has no reports; the week before has
 none; one of the two looks dishonest; one has reports of weekdays that the other lacks;
-or no window after what happened is complete."""
+no window after what happened is complete; or the two tell nothing alike."""
 
 _NOT_COMPARED: dict[NoChange, str] = {
     "no_reports": sentence("nothing to compare: no reports in the newest complete {kind}"),
@@ -33,6 +35,7 @@ _NOT_COMPARED: dict[NoChange, str] = {
     "anomalous": sentence("not compared, because one of the two looks dishonest"),
     "incomplete": sentence("no {kind} after it is complete yet"),
     "uneven": sentence("not compared, because the two do not hold the same weekdays"),
+    "redefined": sentence("not compared, because the metric's definition has changed between them"),
 }
 
 
@@ -59,6 +62,8 @@ def judge_week(
     if old is None or not old.n:
         return "nothing_before"
     found = compare(old, new, ChangeTest(adjust="bonferroni", alpha=LEVEL / family))
+    if not found.values:
+        return "redefined"
     return "uneven" if lacks_weekdays(found, before, week) else found
 
 

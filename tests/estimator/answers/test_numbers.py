@@ -12,10 +12,13 @@ import tests.registries
 from deniable import Registry, SchemeError
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.comparison import compare, since_headline
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.asking.trend_words import trend_frame
+from deniable_estimator.dashboard.recent import change_headline
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.judging.newest_week import judge_week
 from deniable_estimator.kinds.base import TOGETHER, ChangeTest, Series, number_change
 from deniable_estimator.kinds.registry import answer_of, combine
 
@@ -69,6 +72,13 @@ def test_another_range_leaves_the_older_part_out():
         found = compare(linear, changed)
         assert found.values == ()
         assert "the range or the cells have changed" in found.notes[0]
+        assert "nothing to compare with since Release" in since_headline("m", found, "Release")
+        assert change_headline(found).startswith("Not compared: the range")
+        week, before = (
+            Days(date.fromisoformat(day), date.fromisoformat(day)) for day in DAYS[1::-1]
+        )
+        answers = {week: changed, before: linear}
+        assert judge_week(answers.get, week, before, None, 1) == "redefined"
     with pytest.raises(EstimateError, match="one metric, kind and level"):
         combine([linear, large])
 
