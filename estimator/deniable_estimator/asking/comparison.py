@@ -158,12 +158,17 @@ def asked_since(
         EstimateError: there is no such moment, or no window after or before it.
     """
     moment = find_moment(asked, annotations, metric.name if metric else None)
+    return days_since(*moment, kind, windows.last_complete(kind, now), kept_since(metric, now))
+
+
+def kept_since(metric: Metric | None, now: float) -> dict[str, date]:
+    """Of each calendar that a metric's `keep` names, the day since which its periods are kept;
+    `now` is POSIX time in seconds."""
     today = datetime.fromtimestamp(now, UTC).date()
-    kept = {
+    return {
         calendar: date.min if days is None else today - timedelta(days)
         for calendar, days in (metric.keep if metric else ())
     }
-    return days_since(*moment, kind, windows.last_complete(kind, now), kept)
 
 
 _DAY = timedelta(1)

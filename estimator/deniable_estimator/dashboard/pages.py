@@ -230,7 +230,7 @@ def answer_page(
         "days": days,
         "newest": source.newest(metric),
         "running": running,
-        "presets": [*presets(now, metric.window, running), *since_presets(metric, now)],
+        "presets": [*presets(now, metric, running), *since_presets(metric, now)],
         "refused": refused,
         "asked": request.args if refused else days.told,
     }

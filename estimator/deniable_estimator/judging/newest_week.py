@@ -17,6 +17,7 @@ from deniable.protocol import windows
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
+from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison
 from deniable_estimator.kinds.formats import kind
 from deniable_estimator.messages import message, sentence
@@ -24,16 +25,20 @@ from deniable_estimator.messages import message, sentence
 LEVEL = 0.05
 """The expected number of false changes of all metrics together."""
 
-NoChange: TypeAlias = Literal["no_reports", "nothing_before", "anomalous", "uneven", "incomplete"]
+NoChange: TypeAlias = Literal[
+    "no_reports", "nothing_before", "anomalous", "uneven", "incomplete", "dropped"
+]
 """Why a week is not compared: it has no reports; the week before has
 none; one of the two looks dishonest; one has reports of weekdays that the other lacks;
-or no window after what happened is complete."""
+no window after what happened is complete; or of one of the two only sums of longer periods are
+kept."""
 
 _NOT_COMPARED: dict[NoChange, str] = {
     "no_reports": sentence("nothing to compare: no reports in the newest complete {kind}"),
     "nothing_before": sentence("nothing to compare: no reports in the {kind} before"),
     "anomalous": sentence("not compared, because one of the two looks dishonest"),
     "incomplete": sentence("no {kind} after it is complete yet"),
+    "dropped": sentence("not compared, because only sums of longer periods are kept"),
     "uneven": sentence("not compared, because the two do not hold the same weekdays"),
 }
 
@@ -54,10 +59,12 @@ def judge_week(
     """
     if seen and any(week.touches(each) or before.touches(each) for each in seen.labels):
         return "anomalous"
-    new = ask(week)
+    try:
+        new, old = ask(week), ask(before)
+    except OnlyLongerError:
+        return "dropped"
     if new is None or not new.n:
         return "no_reports"
-    old = ask(before)
     if old is None or not old.n:
         return "nothing_before"
     if _weekdays(old) != _weekdays(new):
