@@ -80,13 +80,15 @@ def series_frame(
     *more: tuple[Column, Sequence[Any]],
     axis: tuple[float, float] | None = None,
 ) -> Frame:
-    """The table of an answer with series: a row for each, in its order, with its change in a
-    comparison; `more` are columns at the end."""
+    """The table of an answer with series: a row for each that is listed, in its order, with its
+    change in a comparison; `more` are columns at the end."""
     series, unit = answer.series, answer.unit
     changes = formats.change_cells(shown.comparison, series.names)
     columns = series.value, series.low, series.high, series.std_error
     rows = []
     for place, (name, *numbers) in enumerate(zip(series.names, *map(list, columns), strict=True)):
+        if name not in answer.listed:
+            continue
         value, low, high, error = map(float, numbers)
         known = None
         if shown.truth is not None:
