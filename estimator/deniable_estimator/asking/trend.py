@@ -264,16 +264,14 @@ def trend(
             return period
         cut = days.over(max(period.first, first), min(period.last, last))
         # Of windows that were dropped, the sum of the whole period may be all that is kept.
-        return cut if not is_dropped(period) or whole.can_read(cut) else period
-
-    def is_dropped(period: Days) -> bool:
-        return any(map(period.touches, whole.dropped))
+        return period if cut != period and whole.dropped and not whole.can_read(cut) else cut
 
     def is_kept(group: windows.Kind) -> bool:
         if counts[group] > MOST_PERIODS:
             return False
-        every = map(span_of, windows.span(group, first, last))
-        return all(map(whole.can_read, filter(is_dropped, every)))
+        gone = {windows.window_at(group, windows.start(each)) for each in whole.dropped}
+        asked = filter(gone.__contains__, windows.span(group, first, last))
+        return all(map(whole.can_read, map(span_of, asked)))
 
     if by is None:
         finest: windows.Kind = next(filter(is_kept, groups), groups[-1])
