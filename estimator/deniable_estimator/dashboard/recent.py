@@ -83,8 +83,9 @@ def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
     except (StillDecoding, TooManyDecodes):
         waiting = message("The changes are being calculated, and appear here.")
         return Recent(days, earlier, waiting, waiting=True)
-    except OnlyLongerError as error:
-        return Recent(days, earlier, message("Not compared: {why}.", why=str(error)))
+    except OnlyLongerError:
+        kept = message("Not compared: only sums of longer periods are kept of these days.")
+        return Recent(days, earlier, kept)
     if refused := _refused(reading, days, earlier, newest, old):
         return Recent(days, earlier, refused, told)
     found = compare(old, newest)
