@@ -120,5 +120,5 @@ def test_a_pair_before_an_edit_has_other_cells():
     """What an edit costs says that other cells are not added up."""
     old = declared()["plan_by_mode"].type
     new = declared(["free", "pro", "other"])["plan_by_mode"].type
-    assert "cells differ" in new.combines(old)
+    assert "tell those of the newest, as their cells differ" in new.combines(old)
     assert new.combines(dataclasses.replace(new)) == "combine both schemes"

@@ -1,5 +1,6 @@
 """Many ranges at once, and windows that were dropped, whose sums are kept."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -15,7 +16,7 @@ from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import TallyRow
-from deniable_estimator.asking.fetch import read
+from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.segments import by_segment
@@ -154,5 +155,51 @@ def test_an_error_stands_where_its_range_is(months):
     ]
     with pytest.raises(OnlyLongerError, match="the windows 2026-01-07 to 2026-01-07 were dropped"):
         next(answers)
-    with pytest.raises(OnlyLongerError, match="Ask for whole ones, like 2026-01-01 to 2026-01-31"):
+    with pytest.raises(OnlyLongerError, match="Ask for 2026-01-01 to 2026-01-20"):
         read(months, REGISTRY, Query("dark", Days(days[2], date(2026, 1, 20))), now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("ask", "first", "last"),
+    [
+        (read, date(2026, 1, 7), date(2026, 1, 10)),
+        (read, date(2025, 12, 3), date(2026, 2, 3)),
+        (partial(by_segment, by=["plan"]), date(2025, 12, 3), date(2025, 12, 6)),
+        (partial(trend, by="day"), date(2025, 12, 3), date(2026, 2, 3)),
+        (partial(trend, by="week"), date(2026, 1, 6), date(2026, 1, 8)),
+    ],
+)
+def test_advice_is_answered(months, ask, first, last):
+    """What an error advises, other days or longer periods, is answered, and all days that were
+    asked for are in it."""
+
+    def over(days, **more):
+        return ask(reader=months, registry=REGISTRY, query=Query("dark", days), now=NOW, **more)
+
+    with pytest.raises(OnlyLongerError) as error:
+        over(Days(first, last))
+    if group := re.search(r"Group it by (\w+)$", str(error.value)):
+        assert over(Days(first, last), by=group[1]).periods[0].n
+        return
+    found = re.search(r"Ask for (\S+) to (\S+)$", str(error.value))
+    begin, end = map(date.fromisoformat, found.groups())
+    assert begin <= first
+    assert last <= end
+    assert over(Days(begin, end))
+
+
+def test_a_period_of_dropped_days_is_whole(months):
+    """Where the range cuts a month whose days were dropped, all of that month is told, also where
+    no period is asked for; a month whose days are kept is cut."""
+    asked = Query("dark", Days(date(2025, 12, 5), date(2026, 2, 20)))
+    found = trend(months, REGISTRY, asked, now=NOW)
+    ends = [(each.first, each.last) for each in found.periods]
+    assert (ends[0], found.by) == ((date(2025, 12, 1), date(2025, 12, 31)), "month")
+    assert ends[-1] == (date(2026, 2, 1), date(2026, 2, 20))
+
+
+def test_days_that_can_be_read_are_around_those_asked_for(months):
+    """They begin with a month of which days were dropped, and are the same where none were."""
+    for first, begin in ((date(2025, 12, 5), date(2025, 12, 1)), (date(2026, 2, 1),) * 2):
+        found = select(months, REGISTRY, Query("dark", Days(first, LAST))).kept_days()
+        assert (found.first, found.last) == (begin, LAST)

@@ -162,12 +162,18 @@ def asked_since(
         EstimateError: there is no such moment, or no window after or before it.
     """
     moment = find_moment(asked, annotations, metric.name if metric else None)
+    last = windows.last_complete(kind, now)
+    return days_since(*moment, kind, last, kept_since(metric, now), oldest)
+
+
+def kept_since(metric: Metric | None, now: float) -> dict[str, date]:
+    """Of each calendar that a metric's `keep` names, the day since which its periods are kept;
+    `now` is POSIX time in seconds."""
     today = datetime.fromtimestamp(now, UTC).date()
-    kept = {
+    return {
         calendar: date.min if days is None else today - timedelta(days)
         for calendar, days in (metric.keep if metric else ())
     }
-    return days_since(*moment, kind, windows.last_complete(kind, now), kept, oldest)
 
 
 _DAY = timedelta(1)

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
-from itertools import chain
+from itertools import chain, product, starmap
 
 import numpy as np
 
 from deniable import Metric, Registry, Scheme
 from deniable.protocol import windows
+from deniable.protocol.keep import CALENDARS
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable.protocol.types.discovery import Discovery
+from deniable_collector.stores.sums import bounds, period_of
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.asking.query import (
     Days,
     Query,
+    advised,
     check_where,
     find_metric,
     places_of,
@@ -32,6 +35,7 @@ from deniable_estimator.asking.query import (
     windows_within,
 )
 from deniable_estimator.asking.reader import Reader
+from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.pairs.pair import PairAnswer
@@ -283,11 +287,51 @@ class Selection:
         """All data of the estimate.
 
         Raises:
-            EstimateError: single windows of a longer period are asked for, which were dropped.
+            OnlyLongerError: single windows of a longer period are asked for, which were dropped;
+                it names days that can be asked for.
             StoreUnavailable: the store cannot answer now.
         """
-        (found,) = self.read_each([self.labels])
+        try:
+            (found,) = self.read_each([self.labels])
+        except OnlyLongerError as error:
+            raise advised(error, next(self._days_around(), None)) from None
         return found
+
+    def can_read(self, days: Days) -> bool:
+        """Whether the sum of these days is there, whatever days are asked for."""
+        for each in self.chosen:
+            known = filter(days.holds, self.reader.all_windows(*each.named))
+            (labels,) = windows_within([*known], each.metric, [days])
+            try:
+                self.reader.tally(*each.named, labels)
+            except OnlyLongerError:
+                return False
+        return True
+
+    def kept_days(self) -> Days:
+        """The days that are asked for; where single windows of a longer period were dropped, with
+        all of that period, if its sum is kept."""
+        return next(self._days_around(), self.query.days) if self.dropped else self.query.days
+
+    def _days_around(self) -> Iterator[Days]:
+        """Days that can be read, and hold those that are asked for; at the end those of them that
+        came after all that was dropped."""
+        gone, days = sorted(self.dropped, key=windows.start), self.query.days
+        first = windows.first_day(self.labels[0]) if days.first == date.min else days.first
+        last = windows.last_day(self.labels[-1]) if days.last == date.max else days.last
+        for calendar in CALENDARS[self.metric.window]:
+            begin, _ = bounds(period_of(calendar, gone[0]))
+            _, end = bounds(period_of(calendar, gone[-1]))
+            firsts = (first, min(first, datetime.fromtimestamp(begin, UTC).date()))
+            lasts = (last, max(last, datetime.fromtimestamp(end - 1, UTC).date()))
+            yield from filter(self.can_read, starmap(days.over, product(firsts, lasts)))
+        if rest := self.after_dropped(last):
+            yield rest
+
+    def after_dropped(self, last: date) -> Days | None:
+        """The days up to the last one that came after all that was dropped, if there are any."""
+        ended = max(map(windows.last_day, self.dropped))
+        return self.query.days.over(ended + timedelta(1), last) if ended < last else None
 
     def read_each(self, ranges: Sequence[Sequence[str]]) -> list[Question]:
         """All data of the estimate of each of these ranges of its windows, with the same errors.

@@ -7,12 +7,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
 from deniable import Metric, MetricError, Registry, Scheme
 from deniable.protocol import windows
 from deniable_collector.stores.errors import NotKept
-from deniable_collector.stores.sums import bounds
 from deniable_collector.tally import Tally
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message
@@ -194,7 +193,7 @@ def telling_longer(metric: str) -> Iterator[None]:
     """While windows of a metric are read.
 
     Raises:
-        OnlyLongerError: single windows are gone; it names the periods that can be asked for.
+        OnlyLongerError: single windows are gone; it names the periods that have them.
     """
     try:
         yield
@@ -213,17 +212,23 @@ def _only_longer(metric: str, error: NotKept) -> OnlyLongerError:
                 metric=metric,
             )
         )
-    begin = datetime.fromtimestamp(bounds(error.periods[0])[0], UTC).date()
-    end = datetime.fromtimestamp(bounds(error.periods[-1])[1] - 1, UTC).date()
     told = message(
         "of {metric}, the windows {first} to {last} were dropped, and only sums of longer "
-        "periods are kept: {periods}. Ask for whole ones, like {begin} to {end}",
+        "periods are kept: {periods}",
         metric=metric,
         first=first,
         last=last,
         periods=_listed(error.periods),
-        begin=begin,
-        end=end,
+    )
+    return OnlyLongerError(told)
+
+
+def advised(error: OnlyLongerError, days: Days | None) -> OnlyLongerError:
+    """The same with days that can be asked for, if there are any."""
+    if days is None:
+        return error
+    told = message(
+        "{told}. Ask for {begin} to {end}", told=str(error), begin=days.first, end=days.last
     )
     return OnlyLongerError(told)
 

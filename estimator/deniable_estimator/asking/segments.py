@@ -120,7 +120,7 @@ def split(
     check_names(selection.metric, by)
     if against is not None:
         _check_against(selection.metric, by, against)
-    reader = selection.reader
+    reader, whole = selection.reader, selection.read()
     found: dict[tuple[str, ...], list[Part]] = {}
     read = []
     unsplit = 0
@@ -164,7 +164,7 @@ def split(
     return Segmented(
         tuple(by),
         selection.query.where,
-        answer(selection.read()),
+        answer(whole),
         large,
         tuple(each for key, each in groups.items() if key in small),
         answer(rest) if rest.n >= LEAST_REPORTS else None,

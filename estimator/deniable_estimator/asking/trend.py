@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -24,7 +23,7 @@ from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.asking.comparison import compare_each, period_number
 from deniable_estimator.asking.fetch import estimated, select
-from deniable_estimator.asking.query import Days, Query, find_metric, windows_within
+from deniable_estimator.asking.query import Days, Query, advised, find_metric, windows_within
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.document.csv_files import Filed, Table, plain
 from deniable_estimator.document.units import SHARES, Unit
@@ -258,13 +257,25 @@ def trend(
         last = max(map(windows.last_day, whole.labels))
     last = max(first, last)
     counts = {each: period_number(each, last) - period_number(each, first) + 1 for each in groups}
-    given = partial(trend, reader, registry, query, now=now, level=level, points=points)
+
+    def span_of(label: str) -> Days:
+        period = days.over(windows.first_day(label), windows.last_day(label))
+        if windows.kind_of(label) == metric.window:
+            return period
+        cut = days.over(max(period.first, first), min(period.last, last))
+        # Of windows that were dropped, the sum of the whole period may be all that is kept.
+        return period if cut != period and whole.dropped and not whole.can_read(cut) else cut
+
+    def is_kept(group: windows.Kind) -> bool:
+        if counts[group] > MOST_PERIODS:
+            return False
+        gone = {windows.window_at(group, windows.start(each)) for each in whole.dropped}
+        asked = filter(gone.__contains__, windows.span(group, first, last))
+        return all(map(whole.can_read, map(span_of, asked)))
+
     if by is None:
-        for each in groups[:-1]:
-            with suppress(OnlyLongerError):
-                if counts[each] <= MOST_PERIODS:
-                    return given(by=each, progress=progress)
-        by = groups[-1]
+        finest: windows.Kind = next(filter(is_kept, groups), groups[-1])
+        by = finest
     if counts[by] > MOST_PERIODS:
         raise EstimateError(
             message(
@@ -281,10 +292,7 @@ def trend(
     earlier = [each for each in week if by == "day" and each not in whole.dropped]
     spans = {}
     for label in earlier + windows.span(by, first, last):
-        begins, ends = windows.first_day(label), windows.last_day(label)
-        if by != metric.window:
-            begins, ends = max(begins, first), min(ends, last)
-        spans[label] = days.over(begins, ends)
+        spans[label] = span_of(label)
     filled = {windows.window_at(by, windows.start(each)) for each in whole.labels}
     running = {windows.window_at(by, windows.start(each)) for each in unfinished(whole.labels, now)}
     asked = [label for label in spans if label in filled]
@@ -296,9 +304,10 @@ def trend(
         try:
             found[label] = next(answers)
         except OnlyLongerError as error:
-            if by == groups[-1]:
-                raise
-            told = message("{told}; or group by a longer period", told=error.args[0])
+            longer = next(filter(is_kept, groups[groups.index(by) + 1 :]), None)
+            if longer is None:
+                raise advised(error, whole.after_dropped(last)) from None
+            told = message("{told}. Group it by {by}", told=str(error), by=longer)
             raise OnlyLongerError(told) from None
     periods = []
     for label, span in spans.items():

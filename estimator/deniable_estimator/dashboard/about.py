@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -21,6 +22,7 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import day_at
 from deniable_estimator.document.units import cell_words
+from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.formats import share_text, window
 from deniable_estimator.kinds.shares.shares import Shares
@@ -153,7 +155,9 @@ def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
     devices = metric.devices
     if devices is None and newest is not None:
         days = Days(windows.first_day(newest), windows.last_day(newest))
-        devices = round(PageReading(source, metric, days).n / metric.rate)
+        # The window may be dropped, if nothing has come since.
+        with suppress(OnlyLongerError):
+            devices = round(PageReading(source, metric, days).n / metric.rate)
     return planner_address(metric, devices)
 
 

@@ -68,6 +68,11 @@ class PageReading:
         """The same over other days."""
         return replace(self, days=days)
 
+    @property
+    def whole(self) -> PageReading:
+        """The same over whole weeks, or what else is kept, where single windows were dropped."""
+        return self.over(self.select().kept_days())
+
     def asking(self, candidates: Sequence[str] | None) -> PageReading:
         """The same of other strings or values."""
         return replace(self, candidates=candidates)

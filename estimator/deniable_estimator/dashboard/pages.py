@@ -239,7 +239,7 @@ def answer_page(
         "newest": source.newest(metric),
         "running": running,
         "presets": [
-            *presets(now, metric.window, running),
+            *presets(now, metric, running),
             *since_presets(metric, now, source.first_day(metric)),
         ],
         "refused": refused,

@@ -9,7 +9,7 @@ from typing import Any
 
 from deniable import Metric
 from deniable.protocol import windows
-from deniable_estimator.asking.comparison import asked_days, left_out_alike
+from deniable_estimator.asking.comparison import asked_days, kept_since, left_out_alike
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
@@ -82,19 +82,29 @@ def is_day(text: str) -> bool:
 
 
 def presets(
-    now: float, kind: windows.Kind = "day", running: Days | None = None
+    now: float, metric: Metric | None = None, running: Days | None = None
 ) -> list[tuple[str, Days]]:
     """Ranges that are one click away, each with its text: those that end with the last complete
-    window of that kind, and before them the days so far of the window that is `running`, if it has
-    reports."""
-    last = windows.last_complete(kind, now)
+    window of a metric, or with yesterday, and before them the days so far of the window that is
+    `running`, if it has reports.
+
+    Where they or the days before them were dropped, whole weeks take their place; where these are
+    not kept, nothing does."""
+    kind: windows.Kind = metric.window if metric else "day"
     found: list[tuple[str, Days]] = [(_RUNNING[kind], running)] if running else []
+    kept = kept_since(metric, now)
+    sums = kept.keys() - {kind}
     for count in _MONTHS if kind == "month" else _PRESETS:
         if kind == "month":
             text = counted("{count} month", "{count} months", count)
         else:
             text = message("{days} days", days=count)
-        found.append((text, Days(_back(last, kind, count, count), last)))
+        for each in (kind, "week") if kind == "day" and "week" in kept else (kind,):
+            last = windows.last_complete(each, now)
+            days = Days(_back(last, kind, count, count), last)
+            if not sums or before(days, kind).first >= kept.get(each, date.min):
+                found.append((text, days))
+                break
     return found
 
 

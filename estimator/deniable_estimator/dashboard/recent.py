@@ -15,6 +15,7 @@ from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before, newest_period
 from deniable_estimator.dashboard.view import View
+from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.base import Answer, Comparison
 from deniable_estimator.kinds.formats import order_of
@@ -82,6 +83,9 @@ def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
     except (StillDecoding, TooManyDecodes):
         waiting = message("The changes are being calculated, and appear here.")
         return Recent(days, earlier, waiting, waiting=True)
+    except OnlyLongerError:
+        kept = message("Not compared: only sums of longer periods are kept of these days.")
+        return Recent(days, earlier, kept)
     if refused := _refused(reading, days, earlier, newest, old):
         return Recent(days, earlier, refused, told)
     found = compare(old, newest)

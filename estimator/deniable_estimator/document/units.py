@@ -119,7 +119,7 @@ class Unit(ABC):
         return self.full(number, spread)
 
     def points(self, text: str) -> str:
-        """A signed change, where nothing else says that it is one of points."""
+        """A signed change with its unit, where nothing else says what it is of."""
         return text
 
     def interval(self, low: float, high: float, spread: float) -> str:
@@ -202,6 +202,9 @@ class NumberUnit(Unit):
     def with_unit(self, text: str) -> str:
         """A percent sign follows its number, other units take a space."""
         return f"{text}{'' if self.name == '%' else ' '}{self.name}" if self.name else text
+
+    def points(self, text: str) -> str:
+        return self.with_unit(text)
 
     def interval(self, low: float, high: float, spread: float) -> str:
         """With the unit once, where both ends are numbers."""

@@ -24,6 +24,7 @@ FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 _TOGETHER = sentence("{count} windows together are anomalous: {reasons}")
 _EXPIRES = sentence("expires on {day}: then devices stop reporting")
 _EXPIRED = sentence("expired on {day}: devices have stopped reporting")
+_STALE_DAY = sentence("no reports since {window}")
 _STALE = sentence("no reports since {window}, which ended on {day}")
 _NEVER = sentence("no reports since {day}, when it was first watched")
 
@@ -133,7 +134,8 @@ def standing(
         text = message(_NEVER, day=day)
         yield MetricFinding(metric.name, "stale", "", text, day, now, facts=facts)
     else:
-        text = message(_STALE, window=newest, day=windows.last_day(newest).isoformat())
+        told = _STALE_DAY if metric.window == "day" else _STALE
+        text = message(told, window=newest, day=windows.last_day(newest).isoformat())
         yield _of_window(metric, "stale", "", text, newest, now, facts)
 
 

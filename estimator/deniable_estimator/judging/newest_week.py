@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from deniable_estimator.asking.comparison import compare, lacks_weekdays
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.query import Days
+from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison
 from deniable_estimator.kinds.formats import kind
 from deniable_estimator.messages import message, sentence
@@ -23,17 +24,19 @@ LEVEL = 0.05
 """The expected number of false changes of all metrics together."""
 
 NoChange: TypeAlias = Literal[
-    "no_reports", "nothing_before", "anomalous", "uneven", "incomplete", "redefined"
+    "no_reports", "nothing_before", "anomalous", "uneven", "incomplete", "redefined", "dropped"
 ]
 """Why a week is not compared: it has no reports; the week before has
 none; one of the two looks dishonest; one has reports of weekdays that the other lacks;
-no window after what happened is complete; or the two tell nothing alike."""
+no window after what happened is complete; the two tell nothing alike; or of one of the two only
+sums of longer periods are kept."""
 
 _NOT_COMPARED: dict[NoChange, str] = {
     "no_reports": sentence("nothing to compare: no reports in the newest complete {kind}"),
     "nothing_before": sentence("nothing to compare: no reports in the {kind} before"),
     "anomalous": sentence("not compared, because one of the two looks dishonest"),
     "incomplete": sentence("no {kind} after it is complete yet"),
+    "dropped": sentence("not compared, because only sums of longer periods are kept"),
     "uneven": sentence("not compared, because the two do not hold the same weekdays"),
     "redefined": sentence("not compared, because the metric's definition has changed between them"),
 }
@@ -55,10 +58,12 @@ def judge_week(
     """
     if seen and any(week.touches(each) or before.touches(each) for each in seen.labels):
         return "anomalous"
-    new = ask(week)
+    try:
+        new, old = ask(week), ask(before)
+    except OnlyLongerError:
+        return "dropped"
     if new is None or not new.n:
         return "no_reports"
-    old = ask(before)
     if old is None or not old.n:
         return "nothing_before"
     found = compare(old, new, ChangeTest(adjust="bonferroni", alpha=LEVEL / family))

@@ -148,6 +148,11 @@ class Answer(Result):
         return self.series.names
 
     @property
+    def listed(self) -> Collection[str]:
+        """The series that tables show: those that can have a number by now."""
+        return self.series.names
+
+    @property
     @abstractmethod
     def leading(self) -> str:
         """The series that is shown where there is room for one."""

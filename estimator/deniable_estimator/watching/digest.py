@@ -2,7 +2,8 @@
 plain text, and as HTML that mail programs show.
 
 The last complete weeks are compared with as many before them (`judging/newest_week.py`). A metric
-with windows of a month is compared by months, if one ended in these weeks. The days since the
+with windows of a month is compared by the complete months in these weeks, if there are several, or
+by the one that ended in them. The days since the
 latest annotation are compared with as many before it (`deniable_estimator.asking.comparison`); then
 both comparisons share a metric's part of the false changes. Intervals that are shown have 95% each.
 """
@@ -30,7 +31,7 @@ from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.dashboard.ranges import before, newest_period
-from deniable_estimator.errors import EstimateError
+from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.judging.findings import anomaly_of, findings_of, page_of, standing
 from deniable_estimator.judging.newest_week import NoChange, judge_week, why_not
 from deniable_estimator.judging.newest_window import Judgement, MetricRules, newest_settled
@@ -50,7 +51,7 @@ _NAMED = 3
 
 _VALUE = sentence("{series} {value} (95% CI {interval})")
 _SAME = sentence("{told}; {no_change}")
-_NEW = sentence("{told}; nothing before to compare with")
+_NOTHING_BEFORE = message("nothing before to compare with")
 _OPEN = message("no list of strings to look for")
 _DISCOVERY = message("`deniable estimate discover` lists the strings that were found")
 _NOTHING = message("no reports in these weeks")
@@ -87,6 +88,8 @@ class WeeklyDigest:
     changed: list[DigestLine] = field(default_factory=list)
     attention: list[DigestLine] = field(default_factory=list)
     unchanged: list[DigestLine] = field(default_factory=list)
+    uncompared: list[DigestLine] = field(default_factory=list)
+    """The metrics of which it is not known whether they changed."""
     silent: list[DigestLine] = field(default_factory=list)
     """The metrics that never had a report."""
     since: list[DigestLine] = field(default_factory=list)
@@ -136,21 +139,24 @@ def weekly_digest(
     for metric in metrics:
         query = Query(metric.name, candidates=listed_strings(metric, candidates_folder))
         whole = select(reader, registry, query)
-        selection = whole.apart()
-        needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
+        rule = rules.get(metric.name, MetricRules())
+        needs = [*_attention(metric, whole.apart(), rule, now)]
         page = page_of(dashboard, metric.name, {})
-        period = newest_period(weekly, now, "month") if metric.window == "month" else weekly
+        period = _months_in(weekly, now) if metric.window == "month" else weekly
         if not whole.labels:
             digest.silent.append(DigestLine(metric.name, _NEVER, page))
-        elif period is None or period.last < weekly.first:
-            digest.unchanged.append(DigestLine(metric.name, _NO_MONTH, page))
+        elif period is None:
+            digest.uncompared.append(DigestLine(metric.name, _NO_MONTH, page))
         else:
-            found, seen = judged(selection, period)
-            new = not isinstance(found, str) and bool(found.places)
-            text = _said(selection, period, found, partial(answer, selection))
-            shown = page_of(dashboard, metric.name, period.query)
-            near = _noted(metric, period, annotations) if new else ""
-            told = digest.changed if new else digest.unchanged
+            found, seen = judged(whole, period)
+            if isinstance(found, str):
+                told, near = digest.uncompared, ""
+                text = _not_compared(whole, period, found, partial(answer, whole))
+            else:
+                told = digest.changed if found.places else digest.unchanged
+                near = _noted(metric, period, annotations) if found.places else ""
+                text = _said(found)
+            shown = page if found == "dropped" else page_of(dashboard, metric.name, period.query)
             told.append(DigestLine(metric.name, text, shown, near))
             if odd := seen.new(period.touches):
                 needs.append(anomaly_of(odd, now).text)
@@ -159,6 +165,19 @@ def weekly_digest(
             _add_since(digest, metric, latest, partial(judged, whole), dashboard, oldest)
         digest.attention += [DigestLine(metric.name, each, page) for each in needs]
     return digest
+
+
+def _months_in(weeks: Days, now: float) -> Days | None:
+    """The complete months in these weeks; of less than two, the month that ended in them."""
+    newest = newest_period(weeks, now, "month")
+    if newest is None or newest.last < weeks.first:
+        return None
+    months = [
+        each
+        for each in windows.span("month", weeks.first, newest.last)
+        if windows.first_day(each) >= weeks.first
+    ]
+    return Days(windows.first_day(months[0]), newest.last) if months else newest
 
 
 def _noted(metric: Metric, period: Days, annotations: Sequence[Annotation]) -> str:
@@ -219,27 +238,34 @@ def _add_since(
         digest.since.append(DigestLine(metric.name, text, page))
 
 
-def _said(
+def _said(found: Comparison) -> str:
+    """What is said of a metric that was compared."""
+    told = message(_SAME, told=_leading(found.after), no_change=NO_CHANGE)
+    # A note says, for example, that devices report otherwise since a day.
+    return joined((_changes(found) if found.places else told, *found.notes))
+
+
+def _not_compared(
     selection: Selection,
     period: Days,
-    found: Comparison | NoChange,
+    reason: NoChange,
     ask: Callable[[Days], Answer | None],
 ) -> str:
-    """What is said of a metric."""
-    if not isinstance(found, str):
-        told = message(_SAME, told=_leading(found.after), no_change=NO_CHANGE)
-        # A note says, for example, that devices report otherwise since a day.
-        return joined((_changes(found) if found.places else told, *found.notes))
-    metric, after = selection.metric, ask(period)
-    if after is None:
-        if not any(map(period.touches, selection.labels)):
-            return _NOTHING
-        if isinstance(metric.type, Discovery):
-            return _DISCOVERY
-        return _OPEN if metric.needs_candidates else _NOTHING
-    if found == "nothing_before":
-        return message(_NEW, told=_leading(after))
-    return message(_SAME, told=_leading(after), no_change=why_not(found, metric.window))
+    """What is said of a metric that was not."""
+    metric = selection.metric
+    nothing_before = reason == "nothing_before"
+    why = _NOTHING_BEFORE if nothing_before else why_not(reason, metric.window)
+    try:
+        after = ask(period)
+    except OnlyLongerError:
+        return why
+    if after is not None:
+        return message(_SAME, told=_leading(after), no_change=why)
+    if not any(map(period.touches, selection.labels)):
+        return _NOTHING
+    if isinstance(metric.type, Discovery):
+        return _DISCOVERY
+    return _OPEN if metric.needs_candidates else _NOTHING
 
 
 def _changes(found: Comparison) -> str:
@@ -317,6 +343,7 @@ def _parts(digest: WeeklyDigest) -> list[tuple[str, list[DigestLine]]]:
         (message("Changed"), digest.changed),
         (message("Needs attention"), digest.attention),
         (message("Not changed"), digest.unchanged),
+        *([(message("Not compared"), digest.uncompared)] if digest.uncompared else []),
         *([(message("No reports yet"), digest.silent)] if digest.silent else []),
     ]
 

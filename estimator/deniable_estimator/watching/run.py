@@ -239,6 +239,7 @@ class Watcher:
                 "changed": [each.metric for each in digest.changed],
                 "attention": [each.metric for each in digest.attention],
                 "unchanged": [each.metric for each in digest.unchanged],
+                "uncompared": [each.metric for each in digest.uncompared],
                 "silent": [each.metric for each in digest.silent],
             },
             "body": as_text(digest, self.rules.language),

@@ -139,6 +139,17 @@ def test_a_single_change_is_not_said_to_be_one_of_several():
         assert said in apart.describe(0)
 
 
+def test_what_did_not_change_has_the_unit_in_its_interval():
+    """As a change has: of the ends alone nobody could say what they are."""
+    metric = declared("distribution")
+    rngs = np.random.default_rng(9), np.random.default_rng(10)
+    before, after = (told(metric, np.full(5000, 50.0), rng) for rng in rngs)
+    found = compare(before, replace(after, windows=(DAYS[1],)))
+    unit = found.after.unit.name
+    assert unit
+    assert found.describe(found.values.index("p50")).endswith(f" {unit})")
+
+
 def test_the_change_of_a_quantile_without_a_limit():
     """Where p99 of the later window has no upper limit, nor has its change, and none is told."""
     metric, rng = declared("distribution", epsilon=0.5), np.random.default_rng(4)

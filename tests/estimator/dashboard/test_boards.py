@@ -1,10 +1,14 @@
 """Boards: their files, their pages and their frames."""
 
+import re
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from tests.registries import declared
 
 from deniable import Registry
+from deniable.protocol import windows
 from deniable_estimator.asking.results import StillDecoding
 from deniable_estimator.dashboard.boards import definition as code
 from deniable_estimator.dashboard.boards.definition import (
@@ -137,3 +141,34 @@ def test_too_many_boards_are_refused(registry, tmp_path):
     assert len(kept.names) == MOST_BOARDS
     assert kept.refused == ["Not a name.toml", f"board-{MOST_BOARDS:03}.toml"]
     assert BoardFolder(tmp_path / "gone", registry).names == []
+
+
+def test_days_that_were_dropped_are_shown_by_whole_weeks(empty_store, tmp_path):
+    """A chart of a year, the overview over a year and each range that a page offers have whole
+    weeks, where the registry keeps no days of so long ago."""
+    (tmp_path / "year.toml").write_text(
+        'schema = 1\ntitle = "T"\n[[items]]\nmetric = "m"\nview = "trend"\n'
+        'days = 120\nby = "week"\n'
+    )
+    keep = 'keep = { day = "60 days", week = "forever" }\n'
+    registry = Registry.parse(declared(m={"type": "boolean"}) + keep)
+    scheme = registry["m"].scheme
+    empty_store.publish([("m", scheme)])
+    for ago in range(1, 250):
+        day = (date(2026, 11, 21) - timedelta(ago)).isoformat()
+        fill(empty_store, registry, "m", [0.4, 0.6], 2_000, day)
+    before = windows.end("2026-09-21")
+    assert empty_store.sums.drop_windows(("m", scheme.fingerprint), before, ("week",))
+    client = browser_of(dashboard_of(empty_store, registry, boards=str(tmp_path)))
+    board = text_of(client, "/boards/year")
+    assert "2026-W30" in board
+    assert "dropped" not in board
+    overview = text_of(client, "/?from=2026-07-24&to=2026-11-20")
+    assert "No reports in these days" not in overview
+    assert "Shown are 20 Jul 2026 to 20 Nov 2026" in overview
+    page = text_of(client, "/metric/m")
+    offered = set(re.findall(r"from=[-0-9]+&amp;to=[-0-9]+", page))
+    assert len(offered) > 2
+    for query in offered:
+        for path in ("/metric/m?change=range&", "/metric/m/compare?"):
+            assert client.get(path + query.replace("&amp;", "&")).status_code == 200

@@ -3,7 +3,9 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from tests.registries import declared
 
+from deniable import Registry
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard import ranges
 from deniable_estimator.dashboard.overview.filters import Q
@@ -22,6 +24,11 @@ def read_range(given, *more):
 def earlier_range(days, kind, given, now):
     """The range before it."""
     return ranges.earlier_range(days, kind, read_inputs((BEFORE_FROM, BEFORE_TO), given), now)
+
+
+def metric(keep="", **keys):
+    """A metric with these keys."""
+    return Registry.parse(declared(m={"type": "boolean", **keys}) + keep)["m"]
 
 
 def _ends(first, last):
@@ -89,14 +96,32 @@ def test_the_first_and_the_last_year_cannot_be_asked_for(day):
 def test_presets_end_with_the_last_complete_window(kind, last, lengths):
     """Each preset is whole windows that are over, reads back as itself, and is compared with
     others of the same weekdays that end where it begins."""
-    assert [days.days for _, days in presets(NOW, kind)] == lengths
-    for _, days in presets(NOW, kind):
+    found = presets(NOW, metric(window=kind))
+    assert [days.days for _, days in found] == lengths
+    for _, days in found:
         assert days.last == last
         assert read_range(days.query, NOW) == days
         earlier = before(days, kind)
         assert earlier.last == days.first - timedelta(days=1)
         assert kind == "month" or earlier.days == days.days
-    assert read_range({}, NOW, kind) in [days for _, days in presets(NOW, kind)]
+    assert read_range({}, NOW, kind) in [days for _, days in found]
+
+
+@pytest.mark.parametrize(
+    ("keep", "lengths", "last"),
+    [
+        ('day = "90 days"', [7, 28, 91, 364], date(2026, 11, 20)),
+        ('day = "90 days", month = "forever"', [7, 28], date(2026, 11, 20)),
+        ('day = "90 days", week = "forever"', [7, 28, 91, 364], date(2026, 11, 15)),
+        ('day = "90 days", week = "1 year", month = "5 years"', [7, 28, 91], date(2026, 11, 15)),
+    ],
+)
+def test_presets_are_kept(keep, lengths, last):
+    """Where sums of dropped days are kept, long presets are whole weeks, or are not there."""
+    found = [days for _, days in presets(NOW, metric(f"keep = {{ {keep} }}"))]
+    assert [days.days for days in found] == lengths
+    assert found[1].last == date(2026, 11, 20)
+    assert len(found) < 3 or found[-1].last == last
 
 
 def test_the_days_before_share_no_window_and_have_the_same_weekdays():

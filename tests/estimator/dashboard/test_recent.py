@@ -4,11 +4,14 @@ import re
 from datetime import date, timedelta
 
 import pytest
+from tests.registries import declared
 
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.ranges import newest_period
 
-from .conftest import NOW, fill
+from .conftest import NOW, browser_of, dashboard_of, fill
 
 MONDAY = date(2026, 11, 9)
 """That of the newest complete week at NOW, a Saturday."""
@@ -68,3 +71,19 @@ def test_a_close_leader_is_no_news(empty_browser, empty_store, registry):
     weeks(empty_store, registry, {each: [0.5, 0.45, 0.05, 0.0] for each in (1, 2, 3)})
     weeks(empty_store, registry, {0: [0.465, 0.47, 0.065, 0.0]})
     assert "leads now" not in empty_browser.get("/metric/browser").text
+
+
+def test_a_month_whose_days_were_dropped_has_a_page(empty_store):
+    """Its newest week is not kept, so nothing is compared, and the page says why."""
+    keep = 'keep = { day = "60 days", month = "forever" }\n'
+    registry = Registry.parse(declared(m={"type": "boolean"}) + keep)
+    scheme = registry["m"].scheme
+    empty_store.publish([("m", scheme)])
+    for day in windows.span("day", date(2026, 7, 1), date(2026, 7, 31)):
+        fill(empty_store, registry, "m", [0.4, 0.6], 2_000, day)
+    before = windows.end("2026-07-31")
+    assert empty_store.sums.drop_windows(("m", scheme.fingerprint), before, ("month",))
+    client = browser_of(dashboard_of(empty_store, registry))
+    page = client.get("/metric/m?from=2026-07-01&to=2026-07-31&change=newest")
+    assert page.status_code == 200
+    assert "Not compared: only sums of longer periods are kept" in words(page.text)

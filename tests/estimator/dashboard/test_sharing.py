@@ -104,6 +104,12 @@ def test_a_link_says_what_it_holds_back(empty_store, registry):
     assert "shows nothing before" not in client.get("/share?view=/metric/dark_mode").text
 
 
+def test_a_link_since_a_day_says_what_it_shows(ana):
+    """Not the latest days, and not the same ones whenever it is opened."""
+    asked = "/share?view=/metric/dark_mode%3Fsince%3D2026-11-10"
+    assert "It shows the days since then that take no more reports" in ana.get(asked).text
+
+
 @pytest.mark.parametrize("view", VIEW_PAGES)
 def test_a_link_opens_its_view_and_nothing_else(app, ana, stranger, store, registry, view):
     """Every address on the page is the link's own, static or of the page, and opens; every other

@@ -9,7 +9,10 @@ from tests.estimator.watching.conftest import RenewedWatcher
 
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
+from deniable_estimator.asking.fetch import read
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
+from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 from deniable_estimator.kinds.retention.retention import Around
 from deniable_estimator.kinds.retention.words import RetentionKind, growth_words
@@ -64,3 +67,12 @@ def test_the_leading_series_is_offered_first():
     answer = SimpleNamespace(series=SimpleNamespace(names=names), leading="age 1")
     offered = RetentionKind().over_time(answer, ["age 8", "new", "nobody"])
     assert offered == ["age 1", "new", "stayed", "age 2", "age 3", "age 4", "age 8"]
+
+
+def test_an_age_that_no_cohort_has_reached_has_no_row(registry, store, seen):
+    """Nothing can be known of it yet; all ages that were reached have one."""
+    days = Days(windows.first_day(WEEKS[0]), windows.last_day(WEEKS[4]))
+    answer = read(Reader(store), registry, Query("back", days), now=windows.end(WEEKS[-1]))
+    rows = RetentionKind().frames(answer, Shown(drawn=False, rows=0))[0].rows
+    assert [row[0] for row in rows][-1] == "retention after 4 weeks"
+    assert len(rows) == 7

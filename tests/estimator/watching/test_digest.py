@@ -55,8 +55,43 @@ def test_a_month_is_told_when_it_ends(store, fill, tmp_path):
             Reader(store), registry, tuple(registry), {}, "https://d.example", noon(number)
         )
         assert (found.first <= date(2026, 10, 31) <= found.last) == ended
-        (line,) = found.unchanged
+        (line,) = found.uncompared
         assert (line.text != "no month ended in these weeks") == ended, number
+
+
+def test_months_in_many_weeks_are_compared(store, fill):
+    """Where the weeks hold several complete months, these are compared with as many before them,
+    and not the newest alone."""
+    registry = Registry.parse(declared(m={"type": "boolean", "window": "month"}))
+    scheme, rng = registry["m"].scheme, np.random.default_rng(1)
+    for month in range(1, 11):
+        yes = 6000 if month > 5 else 3000
+        tally = sample_tally(scheme, [yes, 9000 - yes], rng, metric="m", window=f"2026-{month:02}")
+        fill(tally, scheme)
+    asked = Reader(store), registry, tuple(registry), {}, "https://d.example", noon(30)
+    (line,) = weekly_digest(*asked, weeks=26).changed
+    assert "from=2026-06-01&to=2026-10-31" in line.link
+    (line,) = weekly_digest(*asked, weeks=5).unchanged
+    assert "from=2026-10-01" in line.link
+
+
+@pytest.mark.parametrize("calendar", ["week", "month"])
+def test_weeks_whose_days_were_dropped(store, registry, report, calendar):
+    """They are compared where their sums are kept; where only those of months are, the metric is
+    among those that were not compared, and its link opens."""
+    for number in range(-14, 42):
+        report(number, firefox=0.7 if number > 13 else 0.4)
+    scheme = registry["browser"].scheme.fingerprint
+    assert store.sums.drop_windows(("browser", scheme), noon(20), (calendar,))
+    found = made(store, registry, noon(42), weeks=4)
+    if calendar == "week":
+        (line,) = found.changed
+        assert "firefox up" in line.text
+    else:
+        (line,) = found.uncompared
+        assert line.text == "not compared, because only sums of longer periods are kept"
+        assert line.link == "https://d.example/metric/browser"
+        assert "Not compared (1)" in as_text(found, "en")
 
 
 def test_uneven_weeks_are_told(store, registry, report):
@@ -65,7 +100,8 @@ def test_uneven_weeks_are_told(store, registry, report):
     for number in range(13):
         report(number)
     for told in (True, False):
-        (line,) = made(store, registry).unchanged
+        found = made(store, registry)
+        (line,) = found.uncompared if told else found.unchanged
         assert ("do not hold the same weekdays" in line.text) == told
         report(13)
 
@@ -79,7 +115,7 @@ def test_an_anomalous_day_needs_attention(store, registry, report):
         )
     for now, told in ((MONDAY, True), (noon(20), False)):
         found = made(store, registry, now)
-        (line,) = found.unchanged
+        (line,) = found.uncompared
         assert line.text.endswith("not compared, because one of the two looks dishonest")
         assert [each.text for each in found.attention] == [
             "2026-10-15 is anomalous: 80,000 reported, where 20,000 were usual before"

@@ -122,6 +122,8 @@ def test_silence_and_expiry(store, registry, report):
     assert told(watcher.run(state, noon(5))) == []
     assert not state.is_active("browser/stale/")
     assert told(watcher.run(state, noon(9))) == [("stale", "")]
+    (message,) = watcher.run(WatchState(), noon(9)).messages
+    assert message["text"] == f"no reports since {day(5)}"
     late = 1_811_721_600.0  # 2027-05-31, thirty days before it expires
     assert told(watcher.run(state, late - 2 * 86_400)) == []
     assert ("expires", "") in told(watcher.run(state, late))

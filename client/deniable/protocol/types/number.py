@@ -271,8 +271,8 @@ class Number(MetricType):
             )
         if "distribution" in self.ask and (self.range, self.cells) != (before.range, before.cells):
             return (
-                "over days of both tell those of the larger part, as their cells differ: ask for "
-                "days before or after the change"
+                "over days of both tell those of the newest, as their cells differ: ask for days "
+                "before or after the change"
             )
         return "combine both schemes"
 

@@ -273,7 +273,7 @@ class Pair(MetricType):
         if isinstance(before, Pair) and before.values == self.values:
             return "combine both schemes"
         return (
-            "over days of both tell those of the larger part, as their cells differ: ask for days "
+            "over days of both tell those of the newest, as their cells differ: ask for days "
             "before or after the change"
         )
 

@@ -73,7 +73,8 @@ def view_of(source: DataSource, item: BoardChart, metric: Metric) -> View:
     if item.days is None:
         return view
     first = view.days.last - timedelta(days=item.days - 1)
-    return replace(view, days=replace(view.days, first=first))
+    days = replace(view.days, first=first)
+    return replace(view, days=PageReading(source, metric, days).whole.days)
 
 
 def _draw(source: DataSource, item: BoardChart, number: int) -> dict[str, Any]:

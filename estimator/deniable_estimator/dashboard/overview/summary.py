@@ -9,7 +9,7 @@ An alarm has the level of a metric's page, shared by all metrics.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deniable import Metric, ValueListError
@@ -106,9 +106,15 @@ def summarize(reading: PageReading, family: int, *, latest: bool) -> MetricSumma
     try:
         if isinstance(reading.metric.type, Discovery):
             return _summarize_discovery(reading)
-        return _summarize(reading, family, latest)
+        whole = reading.whole
+        found = _summarize(whole, family, latest)
     except OnlyLongerError as error:
         return _told(reading, n=0, notes=(message("{mistake}.", mistake=str(error)),))
+    if whole.days == reading.days:
+        return found
+    days = words.days_of(whole.days)
+    note = message("Shown are {days}: days before were dropped, and their sums kept.", days=days)
+    return replace(found, notes=(note, *found.notes))
 
 
 def _told(reading: PageReading, **more: Any) -> MetricSummary:

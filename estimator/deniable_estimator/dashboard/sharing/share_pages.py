@@ -152,6 +152,7 @@ def _page(
         framable=view is not None and view.endpoint in _ALONE,
         opens=_opens_instead(view),
         empty=_empty_until(view),
+        since=view is not None and "since=" in view.query,
         fixed=view is not None and ("from=" in view.query or "to=" in view.query),
         lasting=_links().lasting,
     )

@@ -80,12 +80,14 @@ def series_frame(
     *more: tuple[Column, Sequence[Any]],
     axis: tuple[float, float] | None = None,
 ) -> Frame:
-    """The table of an answer with series: a row for each, in its order, with its change in a
-    comparison; `more` are columns at the end."""
+    """The table of an answer with series: a row for each that is listed, in its order, with its
+    change in a comparison; `more` are columns at the end."""
     series, unit = answer.series, answer.unit
     changes = formats.change_cells(shown.comparison, series.names)
     rows = []
     for place, name in enumerate(series.names):
+        if name not in answer.listed:
+            continue
         (value, low, high), error = series.at(name), series.std_error.item(place)
         known = None
         if shown.truth is not None:

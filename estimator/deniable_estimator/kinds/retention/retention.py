@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -216,6 +217,11 @@ class RetentionAnswer(Answer):
             names += [f"age {age}" for age in range(1, self.ages + 1)]
             columns.append(self.curve[:4])
         return Series(tuple(names), *(np.concatenate(each) for each in zip(*columns, strict=True)))
+
+    @property
+    def listed(self) -> Collection[str]:
+        """Without the ages that no cohort has reached."""
+        return {*LIFECYCLE, *(f"age {age}" for age in self.cells.age.tolist())}
 
     @property
     def leading(self) -> str:
