@@ -64,7 +64,7 @@ def release(
             released then.
         EstimateError: a value cannot be estimated, or a reader could subtract earlier releases.
     """
-    known = _id_of(prepared)
+    known = id_of(prepared)
     progress("Charging")
     today = datetime.fromtimestamp(time.time() if now is None else now, UTC).date()
     kept = ledger.charged(known, today, lambda earlier: charge_after(prepared, earlier))
@@ -83,7 +83,7 @@ def release(
     return Release(known, again, text, kept.csv, ledger.spent())
 
 
-def _id_of(prepared: Prepared) -> str:
+def id_of(prepared: Prepared) -> str:
     """Names the release: the same request of the same reports has the same id."""
     request, candidates = prepared.request, prepared.request.query.candidates
     asked: dict[str, Any] = {
