@@ -83,7 +83,8 @@ class Uploads:
         """Keep the list of a metric for the session with that secret key.
 
         Raises:
-            ServiceUnavailable: it is larger than all lists may be, or the file cannot be written.
+            ServiceUnavailable: it is larger than all lists may be.
+            sqlite3.Error: the file cannot be written.
         """
         if len(listed) > self._most_bytes:
             raise ServiceUnavailable(
@@ -92,18 +93,9 @@ class Uploads:
                     most=self._most_bytes,
                 )
             )
-        try:
-            named, now = _named(key, metric), self._clock()
-            self._run("REPLACE INTO lists VALUES (?, ?, ?, ?)", *named, now, listed)
-            self._run(_BEYOND, self._most_bytes, MOST_LISTS, MOST_OF_ONE)
-        except sqlite3.Error as error:
-            _log.warning("an uploaded list could not be kept", exc_info=error)
-            raise ServiceUnavailable(
-                message(
-                    "The list cannot be kept: the dashboard cannot write to its folder of data. "
-                    "An operator can name another one in DENIABLE_DATA."
-                )
-            ) from None
+        named, now = _named(key, metric), self._clock()
+        self._run("REPLACE INTO lists VALUES (?, ?, ?, ?)", *named, now, listed)
+        self._run(_BEYOND, self._most_bytes, MOST_LISTS, MOST_OF_ONE)
 
     def find(self, key: str, metric: str) -> bytes | None:
         """The list, which is then kept for longer; None if there is none."""
