@@ -23,7 +23,7 @@ from deniable_collector.documents import documents
 from deniable_collector.inherited import Inherited, inherited
 from deniable_collector.intake import Intake
 from deniable_collector.oblivious.gateway import Gateway, key_refused
-from deniable_collector.operation.prometheus import QUEUE, store_figures, summed
+from deniable_collector.operation.prometheus import QUEUE, begin_counts, store_figures, summed
 from deniable_collector.operation.store_watch import WatchedStore
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
@@ -58,6 +58,7 @@ class Collector(PageHandler):
         settings = held.settings
         super().__init__(settings, QUEUE)
         self._registry = held.registry
+        begin_counts(held.registry.metrics)
         self._store = store = WatchedStore(open_store(settings) if store is None else store)
         self._intake = Intake(held.registry, store, max_reports=settings.max_reports)
         self._batch_reader = BatchReader(self._intake, settings)
