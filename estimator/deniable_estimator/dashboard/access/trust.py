@@ -71,7 +71,7 @@ class Guesses:
         Raises:
             ApiProblem: 429, as this network has shown too many.
         """
-        told = "within a minute {count} wrong tokens were shown to the dashboard"
+        told = "wrong tokens shown to the dashboard within a minute: {count}"
         self._incidents.count("wrong", told)
         forwarded = request.headers.get("X-Forwarded-For", "")
         address = client_address(request.environ.get("REMOTE_ADDR", ""), forwarded, self._hops)
@@ -131,12 +131,11 @@ class ProxyHeaders:
         if self._role_header:
             role = role_of(_text(role_shown or ""))
         if check_name(name) or role is None:
-            self._unknown.count(
-                "requests",
-                "{count} requests of a proxy named somebody without a role: list the person with "
-                "`deniable dashboard people add`, or let the proxy send reader, analyst or "
-                "operator",
-            )
+            advice = "list the person with `deniable dashboard people add`"
+            if self._role_header:
+                advice = f"the proxy must send reader, analyst or operator in {self._role_header}"
+            told = "requests of a proxy named somebody without a role"
+            self._unknown.count("requests", f"{{count}} {told}: {advice}")
             raise ApiProblem(
                 403,
                 "unknown-person",
