@@ -127,7 +127,8 @@ def test_a_name_or_role_that_is_none_is_refused(new_app, headers, caplog):
     client = proxied(new_app(), **headers)
     page = client.get("/")
     assert page.status_code == 403
-    assert "the proxy must send reader, analyst or operator in X-Role" in caplog.text
+    told = "1 request of a proxy named somebody without a role: the proxy must send reader"
+    assert f"{told}, analyst or operator in X-Role" in caplog.text
     assert "have no role at this dashboard" in page.text
     assert "Mallory" not in page.text
     assert "<script>" not in page.text
