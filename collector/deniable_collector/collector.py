@@ -23,7 +23,7 @@ from deniable_collector.documents import documents
 from deniable_collector.inherited import Inherited, inherited
 from deniable_collector.intake import Intake
 from deniable_collector.oblivious.gateway import Gateway, key_refused
-from deniable_collector.operation.prometheus import QUEUE, store_figures, summed
+from deniable_collector.operation.prometheus import QUEUE, begin_counts, store_figures, summed
 from deniable_collector.operation.store_watch import WatchedStore
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
@@ -31,7 +31,7 @@ from deniable_collector.serving.group import GroupCommit
 from deniable_collector.serving.http import HttpServer, Request
 from deniable_collector.serving.pages import PageHandler
 from deniable_collector.serving.responses import HttpResponse, problem_of
-from deniable_collector.stores import Store, open_store
+from deniable_collector.stores import Store, StoreUnavailable, open_store
 from deniable_collector.upkeep.journal_clearing import JournalKeeper
 from deniable_collector.upkeep.keeper import Keeper, Sealer, Upkeep
 
@@ -58,6 +58,7 @@ class Collector(PageHandler):
         settings = held.settings
         super().__init__(settings, QUEUE)
         self._registry = held.registry
+        begin_counts(held.registry.metrics)
         self._store = store = WatchedStore(open_store(settings) if store is None else store)
         self._intake = Intake(held.registry, store, max_reports=settings.max_reports)
         self._batch_reader = BatchReader(self._intake, settings)
@@ -141,7 +142,11 @@ class Collector(PageHandler):
         """Whether the store takes commits. However many ask, one thread finds out for all."""
         if self._checking is None or self._checking.done():
             self._checking = asyncio.ensure_future(asyncio.to_thread(self._check))
-        await asyncio.shield(self._checking)
+        try:
+            await asyncio.shield(self._checking)
+        except StoreUnavailable as error:
+            # Whoever probes has no batch to keep, and is told what the log has.
+            raise IntakeError("store-unavailable", str(error), error.retry_after) from None
         return HttpResponse(200, json.dumps(self._ready).encode())
 
     def _check(self) -> None:

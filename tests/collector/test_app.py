@@ -78,6 +78,7 @@ def test_a_store_that_is_down(client, store, body, monkeypatch):
     for response in (post(client, body), client.get("/readyz")):
         problem(response, 503, "store-unavailable")
         assert response.headers["Retry-After"] == "7"
+    assert client.get("/readyz").json["detail"] == "down"
     assert client.get("/healthz").status_code == 200
 
 

@@ -2,6 +2,7 @@
 
 import http.client
 import http.server
+import json
 import os
 import re
 import shutil
@@ -137,6 +138,9 @@ OWN = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Cookie", "User-Agent", "Ref
 """What a sender may say of itself."""
 
 
+TOO_LARGE = (431, "header-too-large")
+
+
 def passed_on(seen):
     """The start and the headers of what went on, in which nothing is of the sender."""
     head = seen[0].partition(b"\r\n\r\n")[0].decode()
@@ -172,6 +176,13 @@ def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
                 assert ask(connection, "GET", path)[0] == 404
             large = b"x" * ((1 << 21) + 4096)
             assert ask(connection, "POST", "/v1/reports", large, headers)[0] == 413
+        for path, key in (("/v1/registry", "k" * 5000), ("/" + "a" * 5000, "k")):
+            with closing(trust(port)) as connection:
+                status, told = ask(connection, "GET", path, None, {"X-Deniable-Key": key})
+                assert (status, json.loads(told)["type"].rpartition(":")[2]) == TOO_LARGE
+        with closing(trust(port)) as connection:
+            status, told = ask(connection, "GET", "/v1/registry", None, {"Host": "a b"})
+            assert (status, json.loads(told)["type"].rpartition(":")[2]) == (400, "not-http")
         with closing(http.client.HTTPConnection("127.0.0.1", plain, timeout=120)) as connection:
             assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 404
     assert seen[0].endswith(b"\r\n\r\na batch")
@@ -180,12 +191,46 @@ def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
     assert [*tmp_path.rglob("*.log")] == [tmp_path / "nginx.log"]
 
 
-def test_nothing_of_a_capsule_s_sender_goes_on(new_nginx, trust):
-    """Behind the relay's nginx there is the capsule and its type: no header, query or address."""
+def test_the_gateway_behind_nginx(new_nginx, trust):
+    """Capsules and what asks for keys go through to the gateway with the relay's key. The limits
+    hold for whoever sends them, and not for a relay that is named."""
+    for named in (True, False):
+        response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        with answering(response, b"the capsule") as (upstream, seen):
+            port = new_nginx(
+                "nginx.conf",
+                ("collector-1:8080", upstream),
+                ("collector-2:8080", upstream),
+                ("listen 80;", f"listen 127.0.0.1:{free_port()};"),
+                ("rate=20r/s", "rate=1r/m"),
+                ("burst=200 nodelay", "nodelay"),
+                *([("192.0.2.1 1;", "127.0.0.1 1;")] if named else []),
+            )
+            with closing(trust(port)) as connection:
+                headers = {"Content-Type": "message/ohttp-req", "Authorization": "Bearer k"}
+                assert ask(connection, "POST", PATH, b"the capsule", headers) == (200, b"ok")
+        with closing(trust(port)) as connection:
+            # The collectors are away now.
+            assert ask(connection, "GET", PATH)[0] == (503 if named else 429)
+        start, passed = passed_on(seen)
+        assert start.split()[:2] == ["POST", PATH]
+        assert headers.items() <= passed.items()
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_nothing_of_a_capsule_s_sender_goes_on(new_nginx, trust, alone):
+    """Behind the relay's nginx there is the capsule and its type: no header, query or address.
+    Where nginx is the relay itself, by the lines to uncomment, it names the gateway and shows its
+    key."""
+    text = (DEPLOY / "nginx.relay.conf").read_text(encoding="utf-8")
+    lines = re.findall(r"^ +# (?:set|proxy)_?.*;$", text, re.MULTILINE) if alone else []
+    changes = [(each, each.replace("# ", "", 1)) for each in lines]
+    assert len(changes) == (7 if alone else 0)
     response = b"HTTP/1.1 200 OK\r\nContent-Type: message/ohttp-res\r\nContent-Length: 2\r\n\r\nok"
     with answering(response, b"the capsule") as (upstream, seen):
-        port = new_nginx("nginx.relay.conf", ("server relay:8081;", f"server {upstream};"))
-        marked = dict.fromkeys((*OWN, "Authorization"), "marker")
+        changes = [("server relay:8081;", f"server {upstream};"), *changes]
+        port = new_nginx("nginx.relay.conf", *changes)
+        marked = dict.fromkeys((*OWN, "Authorization", *(["Origin"] if alone else [])), "marker")
         marked["Content-Type"] = "message/ohttp-req"
         with closing(trust(port)) as connection:
             answer = ask(connection, "POST", f"{PATH}?marker", b"the capsule", marked)
@@ -193,7 +238,11 @@ def test_nothing_of_a_capsule_s_sender_goes_on(new_nginx, trust):
             assert ask(connection, "GET", "/healthz")[0] == 404
     start, passed = passed_on(seen)
     assert start.split()[:2] == ["POST", PATH]
-    assert sorted(map(str.lower, passed)) == ["content-length", "content-type", "host"]
+    key = {"Authorization": "Bearer the key in the gateway's DENIABLE_RELAY_KEYS"}
+    length, kind = {"Content-Length": "11"}, {"Content-Type": "message/ohttp-req"}
+    host = {"Host": "t.acme.example" if alone else "relay"}
+    assert passed == {**host, **length, **kind, **(key if alone else {})}
+    assert seen[0].count(b"\r\nHost: ") == 1
 
 
 @pytest.mark.parametrize("unit", sorted(each.name for each in DEPLOY.glob("*.service")))

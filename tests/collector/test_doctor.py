@@ -347,6 +347,9 @@ def test_a_disk_that_is_nearly_full(monkeypatch):
     ):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
         assert run("--operator")[1]["disk", "disk_full"]["level"] == level
+    with monkeypatch.context() as patch:
+        patch.setenv("DENIABLE_DATA", ".")
+        assert "where DENIABLE_DATA is" in run("--operator")[1]["disk", "disk_full"]["message"]
     monkeypatch.setattr(
         shutil, "disk_usage", lambda _: usage._replace(free=operator_checks.FEW_BYTES)
     )
@@ -437,6 +440,14 @@ def test_what_a_running_collector_says_of_itself(monkeypatch, status, state, cod
     assert ("(status 503): store-unavailable" in str(found)) == (status == 503)
     assert ("changed nothing: no such file" in str(found)) == ("mistakes" in state)
     assert told["clock", "skew"]["level"] == "warning"
+
+
+def test_people_with_a_mistake(monkeypatch):
+    """A mistake in the file of people is told with its line."""
+    monkeypatch.setenv("DENIABLE_DATA", ".")
+    Path("people.toml").write_text("schema = 1\n[people.a]\nrole = 'king'\n")
+    found = run("--operator")[1]["dashboard", "people"]
+    assert (found["level"], "people.toml:3" in found["message"]) == ("error", True)
 
 
 def test_annotations_with_a_mistake(monkeypatch):

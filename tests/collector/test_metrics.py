@@ -152,6 +152,26 @@ def test_alerts_ask_for_what_is_told(store, registry):
     assert {"deniable_store_up", "deniable_reports_total"} <= asked
 
 
+def test_counts_begin_at_0():
+    """A collector that nobody has sent to tells what it may count: Prometheus sees no increase of
+    a series that begins with its first count."""
+    told = (
+        "from deniable_collector.operation.prometheus import begin_counts, summed\n"
+        "from prometheus_client import generate_latest\n"
+        "begin_counts(['browser'])\n"
+        "print(generate_latest(summed()).decode())"
+    )
+    done = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True)
+    for line in (
+        'deniable_requests_total{problem="internal",status="500"} 0.0',
+        'deniable_requests_total{problem="queue-full",status="503"} 0.0',
+        'deniable_reports_total{outcome="accepted"} 0.0',
+        'deniable_reports_rejected_total{reason="unknown_scheme"} 0.0',
+        'deniable_metric_reports_total{metric="browser"} 0.0',
+    ):
+        assert line in done.stdout
+
+
 def test_gauges_end_with_their_process(tmp_path, monkeypatch):
     """What a process of the collector was doing leaves with it; what it has counted stays."""
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))

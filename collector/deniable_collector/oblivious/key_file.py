@@ -106,8 +106,9 @@ class KeyFile:
         except (ValueError, KeyError, RecursionError):
             raise KeyFileError(
                 path,
-                f"{path} is no file of a gateway's keys, or is damaged: "
-                "`deniable relay key new` makes one",
+                f"{path} is no file of a gateway's keys, or is damaged: restore it from a backup. "
+                "New keys (`deniable relay key new`) shut out every app that carries the old "
+                "identity",
             ) from None
         return made
 

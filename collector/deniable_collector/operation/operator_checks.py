@@ -84,7 +84,10 @@ def _store(settings: Settings) -> Iterator[CheckResult]:
     """Whether the store takes a commit, and what survives a crash of it."""
     if settings.store.startswith("sqlite:///"):
         path = Path(unquote(settings.store.removeprefix("sqlite:///")))
-        yield from _disk(path.absolute().parent)
+        yield from check_disk(
+            path.absolute().parent, "the store is",
+            "make room: a full disk refuses all batches. DENIABLE_KEEP_DAYS drops old windows",
+        )  # fmt: skip
         if not path.exists() and os.access(path.absolute().parent, os.W_OK | os.X_OK):
             yield CheckResult(
                 "store", "new_store", "note",
@@ -118,7 +121,8 @@ def _store(settings: Settings) -> Iterator[CheckResult]:
         )  # fmt: skip
 
 
-def _disk(folder: Path) -> Iterator[CheckResult]:
+def check_disk(folder: Path, what: str, advice: str) -> Iterator[CheckResult]:
+    """Whether there is room in a folder, where `what` says."""
     try:
         free = shutil.disk_usage(folder).free
     except OSError:
@@ -126,8 +130,7 @@ def _disk(folder: Path) -> Iterator[CheckResult]:
     if free < FEW_BYTES:
         yield CheckResult(
             "disk", "disk_full", "error" if free < FEW_BYTES // 10 else "warning",
-            f"{free / (1 << 20):,.0f} MiB are free where the store is",
-            "make room: a full disk refuses all batches. DENIABLE_KEEP_DAYS drops old windows",
+            f"{free / (1 << 20):,.0f} MiB are free where {what}", advice,
         )  # fmt: skip
 
 

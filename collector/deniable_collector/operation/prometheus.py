@@ -19,7 +19,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
 import deniable
-from deniable_collector.batches.batch import Receipt
+from deniable_collector.batches.batch import REASONS, Receipt
+from deniable_collector.refusals import PROBLEMS
 from deniable_collector.serving.gunicorn import METRICS_FOLDER
 from deniable_collector.serving.responses import counting
 from deniable_collector.stores.base import Store
@@ -76,6 +77,22 @@ JOURNAL = gauge(
     "Age of the oldest single commit in the store's journal in seconds, at most.",
     multiprocess_mode="livemax",
 )
+
+
+def begin_counts(metrics: Iterable[str]) -> None:
+    """Tell what a collector may count from 0 on: of a series that begins with its first count,
+    Prometheus sees no increase, and none at all where nothing was ever counted."""
+    for code, kind in PROBLEMS.items():
+        REQUESTS.labels(str(kind.status), code)
+    REQUESTS.labels("202", "")
+    for counter, labels in (
+        (BATCHES, ("accepted", "duplicate", "empty")),
+        (REPORTS, ("accepted", "duplicate", "rejected")),
+        (REJECTED, REASONS),
+        (BY_METRIC, metrics),
+    ):
+        for label in labels:
+            counter.labels(label)
 
 
 def count_answer(status: int, problem: str = "", number: int = 1) -> None:

@@ -113,6 +113,9 @@ class Reader:
         self.unreadable = unreadable or Unreadable()
         self.asked: set[tuple[str, Days]] = set()
         """Metrics, each with days that were asked for; more may be read, to compare with."""
+        self.counted: set[tuple[str, str]] = set()
+        """Metrics, each with a window that is in a sum over several, which may be readable where
+        the window alone is not."""
         self.dropped: Callable[[str, str], list[str]] = cache(store.dropped)
         """The windows of a metric and scheme that were dropped and whose reports are in kept sums,
         oldest first."""
@@ -187,6 +190,8 @@ class Reader:
                 rest = tuple(label for label in labels if label not in bad)
                 return replace(self._store.tally(metric, scheme, rest), unreadable=bad)
         self.unreadable.tried(metric, scheme, labels, {})
+        if len(labels) > 1:
+            self.counted.update((metric, label) for label in labels)
         return whole
 
     def each_tally(self, metric: str, scheme: str, labels: Iterable[str]) -> dict[str, Tally]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -140,6 +141,7 @@ def create_app(
         app.register_error_handler(kind, lambda error: _error(_problem_of(error)))
     app.register_error_handler(StillDecoding, _still_decoding)
     app.register_error_handler(TooManyDecodes, _still_decoding)
+    app.register_error_handler(sqlite3.Error, _data_away)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
     open_links(app, settings.kept(LINKS))
@@ -314,6 +316,17 @@ def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValu
     if isinstance(error, TooManyDecodes) and request.method != "POST" and for_people():
         response.headers["Refresh"] = str(error.retry_after)
     return response
+
+
+def _data_away(error: sqlite3.Error) -> ResponseReturnValue:
+    """A file in the folder of data failed; those of the store and of releases have errors of their
+    own."""
+    _log.error("a file in DENIABLE_DATA cannot be used: %s", error)
+    told = message(
+        "The dashboard cannot read or write its folder of data. An operator finds the reason in "
+        "the log, and can make room, restart it, or name another folder in DENIABLE_DATA."
+    )
+    return _error(ServiceUnavailable(told))
 
 
 def _failure(error: Exception) -> ResponseReturnValue:

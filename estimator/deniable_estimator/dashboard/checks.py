@@ -1,14 +1,16 @@
 """The dashboard's part of `deniable lint`, the files that an operator writes for it; and of
-`deniable doctor --operator`, its settings, its token and the file of annotations."""
+`deniable doctor --operator`, its settings, its token, the files of annotations and
+people, and their disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 
 from deniable import Registry
 from deniable.protocol.errors import MistakesError, Problem
 from deniable.tools.doctor import CheckResult
+from deniable_collector.operation.operator_checks import check_disk
 from deniable_collector.settings import Settings, SettingsError
 from deniable_estimator.annotations import load_annotations, warnings_of
 from deniable_estimator.dashboard.access.people import load_people
@@ -77,19 +79,18 @@ def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
         )  # fmt: skip
     else:
         yield CheckResult("dashboard", "token", "ok", "the dashboard's token is hard to guess")
-    path = file_in_folder(ANNOTATIONS, environ)
-    if path.exists():
-        try:
-            found = load_annotations(path)
-        except CheckedFileError as error:
-            yield CheckResult(
-                "dashboard", "annotations", "error", str(error),
-                "correct the file; until then the dashboard shows what it said before",
-            )  # fmt: skip
-        else:
-            yield CheckResult(
-                "dashboard", "annotations", "ok", f"the file of annotations has {len(found)}"
-            )
+    yield from _file(
+        ANNOTATIONS, load_annotations, environ,
+        "correct the file; until then the dashboard shows what it said before",
+    )  # fmt: skip
+    yield from _file(
+        PEOPLE, load_people, environ,
+        "correct the file; a dashboard that starts with it lets in nobody but the operator's token",
+    )  # fmt: skip
+    yield from check_disk(
+        file_in_folder(PEOPLE, environ).parent, "DENIABLE_DATA is",
+        "make room: on a full disk nobody can sign in, and no view be shared",
+    )  # fmt: skip
     local = settings.dashboard_bind.startswith(("127.", "localhost:", "[::1]:", "unix:"))
     if not local and not settings.public_url.startswith("https://"):
         yield CheckResult(
@@ -99,6 +100,20 @@ def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
             "bind it to 127.0.0.1 behind a proxy with TLS, and set DENIABLE_PUBLIC_URL to its "
             "https:// address",
         )  # fmt: skip
+
+
+def _file(
+    name: str, read: Callable[[Path], Sized], environ: Mapping[str, str], advice: str
+) -> Iterator[CheckResult]:
+    """Whether a file in DENIABLE_DATA, if there is one, has mistakes."""
+    path, what = file_in_folder(name, environ), name.removesuffix(".toml")
+    if path.exists():
+        try:
+            found = read(path)
+        except CheckedFileError as error:
+            yield CheckResult("dashboard", what, "error", str(error), advice)
+        else:
+            yield CheckResult("dashboard", what, "ok", f"the file of {what} has {len(found)}")
 
 
 def _collectors(environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -177,6 +177,7 @@ def releases_page() -> ResponseReturnValue:
         spending=account and spending_of(account, current_source().today),
         rows=rows,
         older=older,
+        gone=account is not None and not Path(settings_in_force().releases).exists(),
     )
 
 

@@ -64,7 +64,7 @@ def release(
             released then.
         EstimateError: a value cannot be estimated, or a reader could subtract earlier releases.
     """
-    known = _id_of(prepared)
+    known = id_of(prepared)
     progress("Charging")
     today = datetime.fromtimestamp(time.time() if now is None else now, UTC).date()
     kept = ledger.charged(known, today, lambda earlier: charge_after(prepared, earlier))
@@ -83,7 +83,7 @@ def release(
     return Release(known, again, text, kept.csv, ledger.spent())
 
 
-def _id_of(prepared: Prepared) -> str:
+def id_of(prepared: Prepared) -> str:
     """Names the release: the same request of the same reports has the same id."""
     request, candidates = prepared.request, prepared.request.query.candidates
     asked: dict[str, Any] = {
@@ -113,7 +113,7 @@ def charge_after(prepared: Prepared, earlier: Sequence[Charge]) -> Charge:
     """What the release spends if those were made before.
 
     Raises:
-        EstimateError: whoever subtracts them is left with the sum of too few reports.
+        EstimateError: whoever subtracts them may be left with the sum of too few reports.
     """
     noise, (epsilon, delta) = prepared.noise, prepared.guarantee()
     charge = Charge(
@@ -145,7 +145,7 @@ def charge_after(prepared: Prepared, earlier: Sequence[Charge]) -> Charge:
     if least < LEAST_REPORTS:
         raise EstimateError(
             "earlier releases without noise hold a part of the same reports: whoever subtracts "
-            f"them from this one is left with the sum of {least:,} reports{_of(found, least)}, "
+            f"them from this one may be left with the sum of {least:,} reports{_of(found, least)}, "
             f"and fewer than {LEAST_REPORTS:,} are not released, because each would hide among "
             "too few. Nothing was released. Of a range that slides, like the last 30 days, "
             "release each window once with --form trend, or a table for each week or month. Or "

@@ -239,8 +239,8 @@ def _settled(chosen: Selection, request: ReleaseRequest, now: float) -> Selectio
     if isinstance(metric.type, Retention):
         raise EstimateError(
             f"{metric.name} is a retention, which is not released yet: its cohorts need the sums "
-            "of single windows, and no guarantee is computed for those together. Publish a picture "
-            "or a link instead"
+            "of single windows, and no guarantee is computed for those together. Show it by a "
+            "link, to those who may see its sums"
         )
     return chosen.within(settled)
 

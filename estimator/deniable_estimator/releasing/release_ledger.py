@@ -163,6 +163,11 @@ class ReleaseLedger:
         """The finished release with this id."""
         return self._finished("id = ?", known)
 
+    def holds(self, known: str) -> bool:
+        """Whether the release with this id was charged, finished or not; then it is free."""
+        with self._named():
+            return bool(self._read("SELECT 1 FROM releases WHERE id = ?", known))
+
     def newest(self, metric: str) -> KeptRelease | None:
         """The newest finished table or trend of all reports of a metric."""
         return self._finished(

@@ -206,7 +206,10 @@ def opened(address: str | None) -> Iterator[Reader]:
         yield reader
     finally:
         store.close()
-        for metric, labels in reader.left_out.items():
+        for metric, lacking in reader.left_out.items():
+            labels = [label for label in lacking if (metric, label) not in reader.counted]
+            if not labels:
+                continue
             named = ", ".join(labels[:_NAMED]) + ", ..." * (len(labels) > _NAMED)
             click.echo(
                 f"warning: not counted, because it cannot be read: {metric}, {named}. "

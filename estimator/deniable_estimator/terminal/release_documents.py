@@ -14,7 +14,7 @@ from deniable_estimator.document.document import Column, Document, Fact, Frame, 
 from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.releasing.charge import ReleaseAccount, ReleasesSpent
-from deniable_estimator.releasing.making import Release, charge_after
+from deniable_estimator.releasing.making import Release, charge_after, id_of
 from deniable_estimator.releasing.manifest import ManifestError
 from deniable_estimator.releasing.preparing import Prepared
 from deniable_estimator.releasing.release_ledger import KeptRelease, ReleaseLedger
@@ -51,7 +51,8 @@ def release_plan_document(prepared: Prepared, ledger: ReleaseLedger) -> Document
     epsilon, delta = prepared.guarantee()
     widest = prepared.widest()
     earlier = ledger.charges()
-    charges = [*earlier, charge_after(prepared, earlier)]
+    free = ledger.holds(id_of(prepared))
+    charges = earlier if free else [*earlier, charge_after(prepared, earlier)]
     after = ReleasesSpent.of(charges, ledger.delta, ledger.budget)
     first, last = prepared.labels[0], prepared.labels[-1]
     rests_on = (
@@ -69,11 +70,15 @@ def release_plan_document(prepared: Prepared, ledger: ReleaseLedger) -> Document
             for each in halves
         )
         told["widest interval"] = f"{own} without the noise, {both} with it"
-    no = " The budget does not allow it." if after.refused else ""
+    costs = f"With this release, {_spent(after)}"
+    if free:
+        costs = f"This release is charged already: to make it again costs nothing. {_spent(after)}"
+    elif after.refused:
+        costs += " The budget does not allow it."
     return Document(
         "release plan",
         f"Plan of a release of {prepared.metric.name}",
-        Note(f"{verdict(prepared)}\nWith this release, {_spent(after)}{no}"),
+        Note(f"{verdict(prepared)}\n{costs}"),
         tuple(Fact(name, name, text, text) for name, text in told.items()),
         notes=(Note(rests_on, "quiet"),),
     )

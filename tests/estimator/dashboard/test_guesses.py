@@ -31,7 +31,7 @@ def told(monkeypatch):
 
     def tell(level, event, text, *, wrong):
         assert (level, event) == ("warning", "wrong-token")
-        assert text == f"within a minute {wrong} wrong tokens were shown to the dashboard"
+        assert text == f"wrong tokens shown to the dashboard within a minute: {wrong}"
         lines.append(wrong)
 
     monkeypatch.setattr(module, "tell", tell)

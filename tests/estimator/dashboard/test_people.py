@@ -269,18 +269,19 @@ def test_mistakes_leave_the_last_good_file_in_force(people_app, path, caplog):
     assert ana.get("/").status_code == 200
 
 
-def test_a_bad_file_keeps_the_dashboard_from_starting(store, registry, tmp_path, caplog):
-    """Its mistakes are named, and no people of before; without a file there is nobody, until
-    `deniable dashboard people add` makes one."""
+def test_a_file_with_mistakes_at_the_start(store, registry, tmp_path, caplog):
+    """It is logged and lets in the dashboard's token alone, until it is corrected; without a file
+    there is nobody, until `deniable dashboard people add` makes one."""
     path = tmp_path / "people.toml"
     app = dashboard_of(store, registry, data=str(tmp_path))
     assert browser_of(app).get("/").status_code in (200, 202)
     path.write_text("schema = 1\n[people.a]\nrole = 'king'\n")
-    with pytest.raises(CheckedFileError, match=r"people.toml:3: error: people.a.role"):
-        dashboard_of(store, registry, data=str(tmp_path))
-    assert "people-refused" not in [getattr(each, "event", "") for each in caplog.records]
-    path.unlink()
-    listed(path, ana="analyst")
+    app = dashboard_of(store, registry, data=str(tmp_path))
+    assert [getattr(each, "event", "") for each in caplog.records] == ["people-refused"]
+    assert "The file of people has mistakes." in browser_of(app).get("/").text
+    listed(tmp_path / "good", ana="analyst")
+    assert app.test_client().post("/login", data={"token": "token of ana"}).status_code == 403
+    (tmp_path / "good").replace(path)
     assert app.test_client().post("/login", data={"token": "token of ana"}).status_code == 303
 
 

@@ -121,21 +121,24 @@ def test_each_form_of_a_listed_address_is_believed(new_app, address, proxies, st
         {"x_forwarded_user": "<script>", "x_role": "operator"},
     ],
 )
-def test_a_name_or_role_that_is_none_is_refused(new_app, headers):
+def test_a_name_or_role_that_is_none_is_refused(new_app, headers, caplog):
     """Also two headers of one name, which arrive as one with a comma; what was sent is nowhere in
     the refusal, and a session in the cookie does not help."""
     client = proxied(new_app(), **headers)
     page = client.get("/")
     assert page.status_code == 403
+    told = "1 request of a proxy named somebody without a role: the proxy must send reader"
+    assert f"{told}, analyst or operator in X-Role" in caplog.text
     assert "have no role at this dashboard" in page.text
     assert "Mallory" not in page.text
     assert "<script>" not in page.text
 
 
-def test_whoever_is_not_in_the_file_has_no_role(new_app):
+def test_whoever_is_not_in_the_file_has_no_role(new_app, caplog):
     """Where the file has the roles, the proxy can add nobody, by no header."""
     client = proxied(new_app(by_file=True), x_forwarded_user="Eve", x_role="operator")
     assert client.get("/").status_code == 403
+    assert "list the person with `deniable dashboard people add`" in caplog.text
     assert proxied(new_app(by_file=True), x_role="operator").get("/").status_code == 303
 
 

@@ -103,6 +103,17 @@ def test_a_document_that_the_disk_changed_is_not_shown(new_app, make, ledger, ch
         assert get(app, path).status_code == 503, path
 
 
+def test_a_ledger_that_is_not_there(new_app, make, ledger):
+    """The page says so, before the first release and where the file has gone."""
+    client = program_of(new_app())
+    told = "There is no ledger where"
+    assert told in client.get("/releases").text
+    make("browser")
+    assert told not in client.get("/releases").text
+    ledger.unlink()
+    assert told in client.get("/releases").text
+
+
 def test_links_draw_from_releases_if_the_operator_says_so(new_app, make):
     """With DENIABLE_SHARE_RELEASES a link to a metric shows its newest release, whatever the link
     names besides; one without a release, a comparison and a metric's own files open nothing."""

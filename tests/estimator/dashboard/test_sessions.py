@@ -9,7 +9,7 @@ import pytest
 
 from deniable_estimator.dashboard.access.door import SESSION_SECONDS, Sessions
 
-from .conftest import Clock
+from .conftest import TOKEN, Clock, browser_of, dashboard_of
 
 
 @pytest.fixture
@@ -71,3 +71,23 @@ def test_the_file_holds_digests(clock, path):
     assert not sessions.holds(one)
     assert sessions.holds(other)
     assert Sessions(str(path), clock).holds(other)
+
+
+def test_a_full_disk(store, registry, clock, path, monkeypatch):
+    """Whoever has signed in stays so; to sign in and out gives 503 with what an operator can do,
+    and nothing is said of a bug."""
+    app = dashboard_of(store, registry, clock, data=str(path.parent))
+    sessions, client = app.extensions["deniable_door"].sessions, browser_of(app)
+    run = sessions._run
+
+    def full(statement, *values):
+        if statement.startswith("SELECT"):
+            return run(statement, *values)
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(sessions, "_run", full)
+    clock.now += SESSION_SECONDS / 2
+    assert client.get("/links").status_code == 200
+    for told in (client.post("/logout"), client.post("/login", data={"token": TOKEN})):
+        assert told.status_code == 503
+        assert "DENIABLE_DATA" in told.text

@@ -177,7 +177,6 @@ def test_the_command_makes_a_token_and_becomes_gunicorn(run):
         ("deniable-data/links.db", "deniable-data/links.db cannot be opened: file is not a da"),
         ("deniable-data/sessions.db", "sessions.db cannot be opened: file is not a database"),
         ("deniable-data/links.db/folder", "deniable-data/links.db cannot be opened: Is a dir"),
-        ("deniable-data/people.toml", "people.toml:1: error: is not TOML"),
     ],
 )
 def test_what_is_kept_is_opened_before_anything_starts(run, tmp_path, file, told):

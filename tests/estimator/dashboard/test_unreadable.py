@@ -4,8 +4,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from click.testing import CliRunner
 
 from deniable import Registry
+from deniable.tools.command_line import find
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import TallyKey
@@ -141,3 +143,18 @@ def test_reports_of_readable_windows_are_those_of_the_store(damage):
             day: rows.tolist() for day, rows in expected.items()
         }
         assert found.keys() == {*DAYS}
+
+
+def test_a_window_that_its_week_s_sum_counts(damage, tmp_path):
+    """A command warns of a damaged window that it does not count, and of no other."""
+    damage.restore()
+    with damage.opened() as store:
+        fill(store, damage.registry, "dark_mode", SHARES, EACH, day="2026-11-02")
+        store.sums.add_up(("dark_mode", damage.scheme), "day", "2026-W45")
+    damage.write(damage.right[:-1])
+    (tmp_path / "metrics.toml").write_text(REGISTRY)
+    at = ["dark_mode", "--registry", str(tmp_path / "metrics.toml"), "--store", damage.url]
+    for first, n in (("2026-11-02", len(DAYS) + 1), (BAD, len(DAYS) - 5)):
+        told = CliRunner().invoke(find("estimate"), [*at, "--from", first])
+        assert f"{n * EACH:,} reports" in told.stdout
+        assert ("not counted" in told.stderr) == (first == BAD)

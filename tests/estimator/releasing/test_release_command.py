@@ -214,6 +214,9 @@ def test_a_budget_refuses_and_leaves_no_file(run, tmp_path):
     assert not out.exists()
     plan = run("browser --epsilon 0.9 --plan", DENIABLE_RELEASE_BUDGET="1.5")
     assert "The budget does not allow it" in plan.output
+    again = run("browser --epsilon 1 --plan", DENIABLE_RELEASE_BUDGET="1.5").output
+    assert "costs nothing. 1 release reveals epsilon 1.000 of 1.5" in " ".join(again.split())
+    assert "does not allow" not in again
     assert document(run("list --json"))["total"]["releases"] == 1
 
 

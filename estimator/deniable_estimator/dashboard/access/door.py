@@ -15,9 +15,11 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlencode
@@ -111,7 +113,9 @@ class Sessions:
         found = self._run("SELECT ends FROM sessions WHERE id = ? AND ends > ?", known, now)
         later = now + SESSION_SECONDS
         if found and found[0][0] < later - _RENEWED:
-            self._run("UPDATE sessions SET ends = ? WHERE id = ?", later, known)
+            # On a full disk it ends when it would have without this use.
+            with suppress(sqlite3.Error):
+                self._run("UPDATE sessions SET ends = ? WHERE id = ?", later, known)
         return bool(found)
 
     def end(self, session: str, belonging: str = "") -> None:
@@ -134,7 +138,6 @@ class Door:
     """Compares tokens, and lets a login link through once.
 
     Raises:
-        CheckedFileError: the people cannot be read.
         SettingsError: the sessions cannot be read.
     """
 
@@ -170,7 +173,6 @@ def guard(app: Flask, settings: DashboardSettings, clock: Callable[[], float]) -
     """Ask everybody for a token, a session or a proxy's word, but where `ROOMS` says otherwise.
 
     Raises:
-        CheckedFileError: the people cannot be read.
         SettingsError: the sessions cannot be read.
     """
     own = settings.dashboard_token.encode()

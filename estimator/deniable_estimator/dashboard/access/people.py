@@ -204,29 +204,23 @@ def find_person(people: Iterable[Person], token: str) -> Person | None:
 class PeopleFile(LastGood[Mapping[str, Person]]):
     """The people of a file, by name, read anew when it changes. "" is no file, and holds nobody.
 
-    A file that is not there holds nobody: to delete it is to let nobody in.
-
-    Raises:
-        CheckedFileError: it has mistakes from the beginning.
+    A file that is not there, or has mistakes from the beginning, holds nobody: to delete it is to
+    let nobody in.
     """
 
     def __init__(self, path: str) -> None:
         super().__init__(Path(path) if path else None, load_people, {})
-        self._in_force = False
-        if self.mistakes:
-            raise self.mistakes
-        self._in_force = True
+        # Mistakes are logged at the start, and not with the first request.
+        _ = self.value
 
     def tell(self, error: CheckedFileError | None) -> None:
-        if not self._in_force:
-            return
         if error is None:
             tell("warning", "people-gone", "the file of people is gone: nobody in it is let in")
         else:
             tell(
                 "error",
                 "people-refused",
-                "the file of people has mistakes, and the people read before stay in force: "
-                "`deniable lint` names the mistakes",
+                "the file of people has mistakes: only people read since the start, if any, and "
+                "the dashboard's token are let in; `deniable lint` names the mistakes",
                 mistakes=len(error.problems),
             )

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 
 from flask import Request
 
+from deniable.protocol.coded_message import counted
 from deniable_collector.operation.events import tell
 from deniable_collector.serving.admission import NetworkRate, client_address
 from deniable_estimator.dashboard.access.people import Person, check_name, role_of
@@ -43,16 +44,22 @@ class Incidents:
         self._lock = threading.Lock()
         self._ends, self._count = -math.inf, 0
 
-    def count(self, counted: str, told: str) -> None:
-        """Count one. `told` says so, with {count} for their number, which is logged as `counted`
-        too."""
+    def count(self, member: str, told: str) -> None:
+        """Count one. `told` says so, with {count} for their number, which is logged as `member`
+        too, or with {requests}, which is "1 request" or "10 requests"."""
         with self._lock:
             if self._clock() >= self._ends:
                 self._ends, self._count = self._clock() + self._stretch, 0
             self._count += 1
             count = self._count
         if str(count).rstrip("0") == "1":
-            tell("warning", self._event, told.format(count=count), **{counted: count})
+            requests = counted(count, "request")
+            tell(
+                "warning",
+                self._event,
+                told.format(count=count, requests=requests),
+                **{member: count},
+            )
 
 
 class Guesses:
@@ -71,7 +78,7 @@ class Guesses:
         Raises:
             ApiProblem: 429, as this network has shown too many.
         """
-        told = "within a minute {count} wrong tokens were shown to the dashboard"
+        told = "wrong tokens shown to the dashboard within a minute: {count}"
         self._incidents.count("wrong", told)
         forwarded = request.headers.get("X-Forwarded-For", "")
         address = client_address(request.environ.get("REMOTE_ADDR", ""), forwarded, self._hops)
@@ -120,7 +127,7 @@ class ProxyHeaders:
         if not self._believes(request.environ.get("REMOTE_ADDR", "")):
             self._ignored.count(
                 "requests",
-                "{count} requests named a person in "
+                "{requests} named a person in "
                 f"{self._user_header} and did not come from a proxy in DENIABLE_DASHBOARD_PROXIES: "
                 "the header was ignored",
             )
@@ -131,12 +138,11 @@ class ProxyHeaders:
         if self._role_header:
             role = role_of(_text(role_shown or ""))
         if check_name(name) or role is None:
-            self._unknown.count(
-                "requests",
-                "{count} requests of a proxy named somebody without a role: list the person with "
-                "`deniable dashboard people add`, or let the proxy send reader, analyst or "
-                "operator",
-            )
+            advice = "list the person with `deniable dashboard people add`"
+            if self._role_header:
+                advice = f"the proxy must send reader, analyst or operator in {self._role_header}"
+            told = f"{{requests}} of a proxy named somebody without a role: {advice}"
+            self._unknown.count("requests", told)
             raise ApiProblem(
                 403,
                 "unknown-person",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Literal
 
 from flask import Blueprint, current_app, g, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from werkzeug.exceptions import NotFound, ServiceUnavailable
+from werkzeug.exceptions import NotFound
 
 from deniable.protocol import windows
 from deniable_collector.upkeep.keeper import SETTLED
@@ -189,12 +188,3 @@ def _empty_until(view: SharedView | None) -> date | None:
 def _links() -> SharedLinks:
     found: SharedLinks = current_app.extensions["deniable_links"]
     return found
-
-
-@sharing.errorhandler(sqlite3.Error)
-def _away(error: sqlite3.Error) -> ResponseReturnValue:
-    told = message(
-        "The file of links cannot be read or written. An operator can name another folder for "
-        "it in DENIABLE_DATA."
-    )
-    return current_app.handle_user_exception(ServiceUnavailable(told))
