@@ -66,6 +66,10 @@ TROUBLE_CODES = (
 _MOST_TOLD = 100
 """Mistakes that a client tells of; an app may make the same one in a loop."""
 
+_LONGEST_NAME = 100
+"""Letters of an unknown metric's name that `deniable dev` hears of: it may be a value, and shows no
+more."""
+
 _OF_THE_OUTBOX = frozenset({"device", "reports", "pauses", "schemes"})
 """The tables of the state that stay; a new device begins without what is in all others."""
 
@@ -115,7 +119,8 @@ class DevelopmentDevice(Device):
 
     def tell(self, code: str, metric: str | None) -> None:
         """Tell `deniable dev` of a mistake. If it does not listen, nobody needs to know."""
-        trouble = {"development": True, "trouble": {"code": code, "metric": metric}}
+        name = None if metric is None else metric[:_LONGEST_NAME]
+        trouble = {"development": True, "trouble": {"code": code, "metric": name}}
         with suppress(TransportError):
             self._server.ask(TROUBLES, json.dumps(trouble).encode())
 

@@ -176,9 +176,9 @@ class State:
                 self.failure = distrust(error)
                 self._refuse_failed()
                 raise
-            self._wipe(connection)
+            self._wipe(connection, deadline)
 
-    def _wipe(self, connection: sqlite3.Connection) -> None:
+    def _wipe(self, connection: sqlite3.Connection, deadline: float) -> None:
         """Overwrite the journal, which has pages as they were before the transaction.
 
         A transaction that writes nothing keeps other processes from using the journal meanwhile.
@@ -190,7 +190,7 @@ class State:
             journal = f"{os.path.realpath(self.path)}-journal"  # as SQLite names it
             if not os.path.getsize(journal):
                 return
-            wait_until(connection, 0)
+            wait_until(connection, deadline)
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 with open(journal, "r+b") as file:

@@ -18,7 +18,7 @@ from deniable.device.sent import OwnerLanguage
 from deniable.protocol import windows
 from deniable.protocol.errors import Problem, RegistryError, Severity
 from deniable.protocol.lasting import Lasting, lasting, remedies, today
-from deniable.protocol.mechanisms import AUTO, MAX_MEMO_EPSILON, FrequencyOracle
+from deniable.protocol.mechanisms import AUTO, MAX_MEMO_EPSILON, FrequencyOracle, Memoizing
 from deniable.protocol.mechanisms.choice import loss
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
@@ -331,13 +331,14 @@ def _unprotected(metric: Metric, registry: Registry) -> str | None:
 
 
 def _short(metric: Metric) -> str | None:
-    """That a lifetime has room for less than its decimals say, which floats are not exactly."""
-    one, memo = metric.epsilon, metric.longitudinal == "memoize"
-    if memo:
-        one = metric.memo_limit
+    """That a lifetime has room for less than its decimals say, which floats are not exactly: for
+    what a report or a memo is charged."""
+    mechanism, memo = metric.scheme.mechanism, metric.longitudinal == "memoize"
+    one = metric.memo_limit if memo else metric.epsilon
+    charged = mechanism.lifetime_epsilon if isinstance(mechanism, Memoizing) else mechanism.cost
     parts = Decimal(repr(metric.lifetime_epsilon)), Decimal(repr(one))
     meant = int(parts[0] // parts[1])
-    room = Fraction(metric.lifetime_epsilon) // Fraction(one)
+    room = Fraction(metric.lifetime_epsilon) // Fraction(charged)
     if room >= meant:
         return None
     digits = 1 - min(int(each.as_tuple().exponent) for each in parts)

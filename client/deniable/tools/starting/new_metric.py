@@ -88,7 +88,10 @@ def _turns(made: Draft) -> int | None:
 def _proposals(keys: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The keys with epsilons, from the smallest on, and with windows, from the default on."""
     limit = keys.get("lifetime_epsilon", math.inf)
-    smaller = [each for each in _EPSILONS if each <= limit] or [limit]
+    smaller = [each for each in _EPSILONS if each <= limit]
+    if not smaller:
+        # Of a limit that is none, only the limit is a mistake.
+        smaller = [limit] if limit > 0 else [*_EPSILONS]
     epsilons = [keys["epsilon"]] if "epsilon" in keys else smaller
     memoize, has_room = keys.get("longitudinal") == "memoize", _MEMO * epsilons[0] <= limit
     if memoize and not has_room and not TYPES[keys["type"]].looks_back:
