@@ -10,7 +10,6 @@ from pathlib import Path
 from deniable import Registry
 from deniable.protocol.errors import MistakesError, Problem
 from deniable.tools.doctor import CheckResult
-from deniable_collector.operation.operator_checks import check_disk
 from deniable_collector.settings import Settings, SettingsError
 from deniable_estimator.annotations import load_annotations, warnings_of
 from deniable_estimator.dashboard.access.people import load_people
@@ -61,6 +60,9 @@ def _boards(folder: Path, registry: Registry) -> Iterator[tuple[str, Sequence[Pr
 
 def check_dashboard(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     """What a dashboard with this environment would meet."""
+    # `deniable lint` needs no store.
+    from deniable_collector.operation.operator_checks import check_disk
+
     try:
         settings = DashboardSettings.from_env(environ)
     except SettingsError as error:

@@ -181,8 +181,10 @@ class DataSource:
         return reported(self.reader, self.registry, metric)
 
     def first_day(self, metric: Metric) -> date:
-        """The first day that has reports of a metric in windows of its kind."""
-        return first_day(self.reader, self.registry, metric)
+        """The first day that has reports of a metric in windows of its kind, as it was when this
+        was first asked today: all metrics of an overview are asked."""
+        key = key_of("first day", metric.name, *self.reader.schemes_of(metric.name), self.today)
+        return self.results.get(key, lambda: first_day(self.reader, self.registry, metric))
 
     def version_of(self, selection: Selection) -> bytes:
         """That of what is read of a selection, and of which of its windows run."""
