@@ -122,6 +122,16 @@ def test_a_step_near_an_end_is_not_dated_elsewhere(at):
     assert find_step(noise + rising(at, 28), np.ones(28)) is None
 
 
+@pytest.mark.parametrize("odd", [0, -1])
+def test_an_odd_day_at_an_end_hides_no_step(odd):
+    """As a holiday on the newest day."""
+    y = np.random.default_rng(3).normal(size=60) + rising(30, 60, 5.0)
+    y[odd] += 5.0
+    found = find_step(y, np.ones(60))
+    assert found is not None
+    assert abs(found.place - 30) <= 1
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("times", [1.0, 2.0])
 @pytest.mark.parametrize("count", [28, 56, 91])

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
@@ -177,6 +178,7 @@ def kept_since(metric: Metric | None, now: float) -> dict[str, date]:
 
 
 _DAY = timedelta(1)
+_ODD = Fraction(1, 28)
 _DAYS = {"day": 1, "week": 7}
 _MONTHS = {"month": 1, "quarter": 3}
 
@@ -267,10 +269,11 @@ def left_out_alike(earlier: Days, days: Days) -> Days:
 
 
 def lacks_weekdays(found: Comparison, earlier: Days, days: Days) -> bool:
-    """Whether one of these periods has reports of weekdays that the other lacks, which alone can
-    change a number. Months are compared whatever weekdays they hold."""
+    """Whether weekdays weigh more in the reports of one of these periods than in the other's, by
+    more than a day that is missing in four weeks: that alone can change a number. Months are
+    compared whatever weekdays they hold."""
     months = all(each.first.day == (each.last + _DAY).day == 1 for each in (earlier, days))
-    return found.uneven and not months
+    return found.uneven > _ODD and not months
 
 
 def periods_told(found: Comparison, earlier: Days, days: Days) -> dict[str, dict[str, Any]]:

@@ -302,9 +302,7 @@ class Selection:
         for each in self.chosen:
             known = filter(days.holds, self.reader.all_windows(*each.named))
             (labels,) = windows_within([*known], each.metric, [days])
-            try:
-                self.reader.tally(*each.named, labels)
-            except OnlyLongerError:
+            if not self.reader.can_sum(*each.named, labels):
                 return False
         return True
 
@@ -317,6 +315,9 @@ class Selection:
         """Days that can be read, and hold those that are asked for; at the end those of them that
         came after all that was dropped."""
         gone, days = sorted(self.dropped, key=windows.start), self.query.days
+        if not gone:
+            # They were dropped while this was asked.
+            return
         first = windows.first_day(self.labels[0]) if days.first == date.min else days.first
         last = windows.last_day(self.labels[-1]) if days.last == date.max else days.last
         for calendar in CALENDARS[self.metric.window]:
@@ -330,7 +331,7 @@ class Selection:
 
     def after_dropped(self, last: date) -> Days | None:
         """The days up to the last one that came after all that was dropped, if there are any."""
-        ended = max(map(windows.last_day, self.dropped))
+        ended = max(map(windows.last_day, self.dropped), default=last)
         return self.query.days.over(ended + timedelta(1), last) if ended < last else None
 
     def read_each(self, ranges: Sequence[Sequence[str]]) -> list[Question]:

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from deniable import Scheme
 from deniable.protocol import windows
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.errors import StoreError
+from deniable_collector.stores.errors import NotKept, StoreError
 from deniable_collector.stores.sealed import DamagedBlock
+from deniable_collector.stores.sums import cover
 from deniable_collector.tally import Tally
 from deniable_estimator.asking.query import Days, telling_longer
 
@@ -69,12 +70,13 @@ class Unreadable:
                     if bad:
                         _log.warning("left out: %s", found[label])
 
-    def of_metric(self, metric: str) -> list[str]:
-        """All windows of a metric that could not be read when that was last tried."""
+    def of_metric(self, metric: str) -> list[tuple[str, str]]:
+        """All windows of a metric that could not be read when that was last tried, each with its
+        scheme before it."""
         with self._lock:
             return [
-                label
-                for (name, _, label), (bad, _) in self._changes.items()
+                (scheme, label)
+                for (name, scheme, label), (bad, _) in self._changes.items()
                 if name == metric and bad
             ]
 
@@ -113,9 +115,9 @@ class Reader:
         self.unreadable = unreadable or Unreadable()
         self.asked: set[tuple[str, Days]] = set()
         """Metrics, each with days that were asked for; more may be read, to compare with."""
-        self.counted: set[tuple[str, str]] = set()
-        """Metrics, each with a window that is in a sum over several, which may be readable where
-        the window alone is not."""
+        self.counted: set[tuple[str, str, str]] = set()
+        """Metrics and schemes, each with a window that is in a sum over several, which may be
+        readable where the window alone is not."""
         self.dropped: Callable[[str, str], list[str]] = cache(store.dropped)
         """The windows of a metric and scheme that were dropped and whose reports are in kept sums,
         oldest first."""
@@ -142,9 +144,15 @@ class Reader:
         found: dict[str, set[str]] = {}
         # A copy, because work in other threads may ask for more meanwhile.
         for metric, days in tuple(self.asked):
-            for label in filter(days.holds, self.unreadable.of_metric(metric)):
-                found.setdefault(metric, set()).add(label)
+            for _, label in self.unreadable.of_metric(metric):
+                if days.holds(label):
+                    found.setdefault(metric, set()).add(label)
         return {metric: sorted(found[metric], key=windows.start) for metric in sorted(found)}
+
+    def uncounted(self, metric: str) -> set[str]:
+        """The windows of a metric that cannot be read, and that no sum has counted."""
+        bad = self.unreadable.of_metric(metric)
+        return {label for scheme, label in bad if (metric, scheme, label) not in self.counted}
 
     def schemes_of(self, metric: str) -> dict[str, Scheme]:
         """The published schemes of a metric, by fingerprint."""
@@ -170,6 +178,16 @@ class Reader:
         """The weeks, months and quarters whose sums are kept for good."""
         return [each.period for each in self._store.sums.names((metric, scheme)) if each.kept]
 
+    def can_sum(self, metric: str, scheme: str, labels: Iterable[str]) -> bool:
+        """Whether there is a way to the sum over these windows; no tally is read for that."""
+        asked = tuple(labels)
+        try:
+            for part in self._store.sums.parts((metric, scheme)):
+                cover(asked, part.around(asked, part.names()))
+        except NotKept:
+            return False
+        return True
+
     def tally(self, metric: str, scheme: str, labels: Iterable[str]) -> Tally:
         """The sum over those of these windows that can be read; it names the others.
 
@@ -191,7 +209,7 @@ class Reader:
                 return replace(self._store.tally(metric, scheme, rest), unreadable=bad)
         self.unreadable.tried(metric, scheme, labels, {})
         if len(labels) > 1:
-            self.counted.update((metric, label) for label in labels)
+            self.counted.update((metric, scheme, label) for label in labels)
         return whole
 
     def each_tally(self, metric: str, scheme: str, labels: Iterable[str]) -> dict[str, Tally]:

@@ -59,11 +59,12 @@ def judge_week(
     if seen and any(week.touches(each) or before.touches(each) for each in seen.labels):
         return "anomalous"
     try:
-        new, old = ask(week), ask(before)
+        new = ask(week)
+        if new is None or not new.n:
+            return "no_reports"
+        old = ask(before)
     except OnlyLongerError:
         return "dropped"
-    if new is None or not new.n:
-        return "no_reports"
     if old is None or not old.n:
         return "nothing_before"
     found = compare(old, new, ChangeTest(adjust="bonferroni", alpha=LEVEL / family))

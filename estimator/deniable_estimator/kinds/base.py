@@ -287,9 +287,11 @@ class Comparison(Filed):
         return tuple(notes)
 
     @property
-    def uneven(self) -> bool:
-        """Whether the two periods do not hold the same weekdays."""
-        return _weekdays(self.before) != _weekdays(self.after)
+    def uneven(self) -> Fraction:
+        """By how much the part that a weekday has of the two periods differs, at most."""
+        before, after, none = _weekdays(self.before), _weekdays(self.after), Fraction(0)
+        apart = (abs(before.get(day, none) - after.get(day, none)) for day in {*before, *after})
+        return max(apart, default=none)
 
     def ends(self, place: int) -> tuple[str, str]:
         """The ends of one interval in the unit of the answers, with their signs."""

@@ -137,6 +137,8 @@ def find_step(
         return None
     step = _normed((np.arange(count) >= places[best]) * root, means)
     again, rest = scan(target - score[best] * step)
+    # One odd day at an end is no second step.
+    again = again[LEAST_SIDE - 1 : count - LEAST_SIDE]
     if np.abs(again).max() / max(float(rest), least) > np.quantile(largest, level, axis=-1).max():
         return None
     size = float(score[best] / sizes[best])

@@ -7,10 +7,9 @@ import functools
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import click
 from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable_collector.options import Function, registry_option, store_option
-from deniable_estimator.annotations import Annotation, load_annotations
+from deniable_estimator.annotations import load_annotations
 from deniable_estimator.asking.comparison import (
     asked_days,
     compare,
@@ -176,14 +175,16 @@ def _call(
     found = find_metric(declared, metric)
     if "candidates" in asked:
         asked["candidates"] = read_candidates(found, asked["candidates"])
-    noted: Sequence[Annotation] = ()
-    oldest = date.min
-    if asked.get("since"):
-        noted = load_annotations(file_in_folder(ANNOTATIONS))
-        with opened(store) as reader:
-            oldest = first_day(reader, declared, found)
+    noted = load_annotations(file_in_folder(ANNOTATIONS)) if asked.get("since") else ()
+    read_days = functools.partial(
+        asked_days, asked, Days(), found.window, noted, time.time(), found
+    )
     try:
-        days = asked_days(asked, Days(), found.window, noted, time.time(), found, oldest)
+        # Mistakes are told before a store is looked for.
+        days = read_days()
+        if days.since:
+            with opened(store) as reader:
+                days = read_days(first_day(reader, declared, found))
     except EstimateError as error:
         if error.fields:
             raise click.UsageError(str(error)) from None

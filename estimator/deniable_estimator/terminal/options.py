@@ -207,7 +207,7 @@ def opened(address: str | None) -> Iterator[Reader]:
     finally:
         store.close()
         for metric, lacking in reader.left_out.items():
-            labels = [label for label in lacking if (metric, label) not in reader.counted]
+            labels = [label for label in lacking if label in reader.uncounted(metric)]
             if not labels:
                 continue
             named = ", ".join(labels[:_NAMED]) + ", ..." * (len(labels) > _NAMED)

@@ -11,6 +11,7 @@ both comparisons share a metric's part of the false changes. Intervals that are 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import lru_cache, partial
@@ -21,7 +22,7 @@ from jinja2 import Environment, StrictUndefined
 from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.analyses.anomalies import ALARM_LEVEL
+from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Figure
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.asking.comparison import asked_since, since_headline
 from deniable_estimator.asking.fetch import Selection, first_day, select
@@ -128,11 +129,13 @@ def weekly_digest(
     def judged(selection: Selection, days: Days) -> tuple[Comparison | NoChange, History]:
         name, earlier = selection.metric.name, before(days, selection.metric.window)
         both = Query(name, Days(earlier.first, days.last))
-        whole = None
+        whole: Sequence[Figure] | None = None
         if selection.query.candidates is not None:
             # Of listed strings the sum of a week says what single windows cannot.
-            after = answer(selection, days)
-            whole = after.verdict.figures if after else ()
+            whole = ()
+            with suppress(OnlyLongerError):  # which is said below
+                after = answer(selection, days)
+                whole = after.verdict.figures if after else ()
         seen = history_in(reader, registry, both, ALARM_LEVEL / family, whole, now)
         return judge_week(partial(answer, selection), days, earlier, seen, family), seen
 

@@ -183,11 +183,11 @@ def combine_means(informed: Sequence[AnyNumber]) -> AnyNumber:
     """A single answer from those of several schemes of one metric, which have reports and the same
     range, by their reports (`deniable_estimator.kinds.shares.making`): all of it but what a
     distribution adds."""
-    weight = np.array([each.participation.n for each in informed], np.float64)
+    # A few reports of which no row has enough tell nothing, and take nothing from the others.
+    known = [each for each in informed if math.isfinite(each.mean.variance)] or [*informed]
+    weight = np.array([each.participation.n for each in known], np.float64)
     weight /= weight.sum()
-    participations, found = zip(
-        *((each.participation, each.mean) for each in informed), strict=True
-    )
+    participations, found = zip(*((each.participation, each.mean) for each in known), strict=True)
     same = together(participations, weight[:, None], overlap(participations))
 
     def total(numbers: Sequence[float], power: int = 1) -> float:
