@@ -103,7 +103,7 @@ def run_lint(tmp_path, text):
     ("lifetime", "epsilons", "told"),
     [
         (3.9, {"epsilon": 1.3}, "2 reports: write lifetime_epsilon = 3.91"),
-        (0.036, {"epsilon": 0.012}, "2 reports: write lifetime_epsilon = 0.0361"),
+        (0.036, {"epsilon": 0.012}, None),
         (
             3.9,
             {**MEMO, "epsilon": 1.0, "memo_epsilon": 1.3},
@@ -114,7 +114,8 @@ def run_lint(tmp_path, text):
     ],
 )
 def test_lint_warns_of_a_lifetime_that_is_short_of_a_report(lifetime, epsilons, told):
-    """3 x 1.3 is more than 3.9 in floats; what lint advises has that room."""
+    """3 x 1.3 is more than 3.9 in floats; what lint advises has that room. What a report of 0.012
+    is charged is a little less, and fits three times into 0.036."""
 
     def warned(lifetime):
         keys = {"sample_rate": 0.0001, **epsilons, "lifetime_epsilon": lifetime}
