@@ -102,12 +102,11 @@ def find_step(
     target = y[known] * root
     means = (groups[:, None] == np.unique(groups)) * root[:, None]
     means /= np.sqrt((means**2).sum(axis=0))
-    places = np.arange(1, count)
-    # The sums before each place of what a step there leaves, and of its part in each mean. What
-    # the means explain is taken away, so the sum from there on is the same with another sign.
-    before = slice(0, count - 1)
-    parts = np.cumsum(root[:, None] * means, axis=0)[before]
-    sizes = np.cumsum(root**2)[before] - (parts**2).sum(axis=1)
+    # The sums before each place, from 1 on, of what a step there leaves, and of its part in each
+    # mean. What the means explain is taken away, so the sum from there on is the same with another
+    # sign.
+    parts = np.cumsum(root[:, None] * means, axis=0)[:-1]
+    sizes = np.cumsum(root**2)[:-1] - (parts**2).sum(axis=1)
     # Where one number is so exact that the others have no weight beside it, no step can be seen.
     sizes = np.sqrt(np.where(sizes > _ROUNDING * (root**2).sum(), sizes, np.inf))
     freedom = max(1, count - means.shape[1] - 1)
@@ -116,26 +115,27 @@ def find_step(
     def scan(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The scores, shape (..., places), and by how much the residuals exceed noise."""
         rest = numbers - (numbers @ means) @ means.T
-        score = np.cumsum(rest * -root, axis=-1)[..., before] / sizes
+        score = np.cumsum(rest * -root, axis=-1)[..., :-1] / sizes
         best = np.maximum(score.max(axis=-1), -score.min(axis=-1))
         left = np.maximum(np.einsum("...i,...i", rest, rest) - best**2, 0.0)
         return score, np.sqrt(left / freedom)
 
-    draws = _DRAWS_KEPT if kept and level <= _COARSE else _DRAWS
-    scans = [scan(each) for each in _noises(count, kept, draws)]
-    largest = np.array([np.abs(drawn).max(axis=-1) / spread for drawn, spread in scans])
     least = _ROUNDING if kept else 1.0
     score, more = scan(target)
     scaled = np.abs(score) / max(float(more), least)
     best = int(scaled.argmax())
-    if not LEAST_SIDE <= places[best] <= count - LEAST_SIDE:
+    place = best + 1
+    if not LEAST_SIDE <= place <= count - LEAST_SIDE:
         return None
+    draws = _DRAWS_KEPT if kept and level <= _COARSE else _DRAWS
+    scans = [scan(each) for each in _noises(count, kept, draws)]
+    largest = np.array([np.abs(drawn).max(axis=-1) / spread for drawn, spread in scans])
     larger = np.count_nonzero(largest >= scaled[best], axis=-1)
     p_value = (1 + larger.max()) / (largest.shape[-1] + 1)
     line = _normed(np.arange(count) * root, means)
     if p_value > 1 - level or float(target @ line) ** 2 > score[best] ** 2:
         return None
-    step = _normed((np.arange(count) >= places[best]) * root, means)
+    step = _normed((np.arange(count) >= place) * root, means)
     again, rest = scan(target - score[best] * step)
     # One odd day at an end is no second step.
     again = again[LEAST_SIDE - 1 : count - LEAST_SIDE]
@@ -156,9 +156,9 @@ def find_step(
         apart = max(apart, float(np.quantile(lost, level)))
     within = np.flatnonzero(scaled[best] ** 2 - scaled**2 <= apart)
     return Step(
-        int(known[places[best]]),
-        int(known[places[within[0]]]),
-        int(known[places[within[-1]]]),
+        int(known[place]),
+        int(known[within[0] + 1]),
+        int(known[within[-1] + 1]),
         size,
         std_error,
         float(p_value),

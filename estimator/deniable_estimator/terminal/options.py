@@ -207,7 +207,8 @@ def opened(address: str | None) -> Iterator[Reader]:
     finally:
         store.close()
         for metric, lacking in reader.left_out.items():
-            labels = [label for label in lacking if label in reader.uncounted(metric)]
+            uncounted = reader.uncounted(metric)
+            labels = [label for label in lacking if label in uncounted]
             if not labels:
                 continue
             named = ", ".join(labels[:_NAMED]) + ", ..." * (len(labels) > _NAMED)
