@@ -120,11 +120,10 @@ class Exposure(NamedTuple):
     loss: FloatArray
 
     @classmethod
-    def worst(cls, rates: Sequence[FloatArray], parts: Sequence[Exposure]) -> Exposure:
-        """That of an average over schemes: fakes report under the one that moves it most. `rates`
-        are how many times as much a report counts as the average one, of each scheme."""
-        moves = [[rate * side for side in each] for rate, each in zip(rates, parts, strict=True)]
-        return cls(*np.max(moves, axis=0))
+    def worst(cls, parts: Sequence[Exposure]) -> Exposure:
+        """That of an average over schemes by their reports: fakes report under the one that moves
+        it most."""
+        return cls(*np.max(parts, axis=0))
 
 
 class Analysis(Generic[AnyMechanism]):

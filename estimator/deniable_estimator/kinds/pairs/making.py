@@ -95,23 +95,18 @@ def combine_pairs(parts: Sequence[PairAnswer]) -> PairAnswer:
     covariance = replace(covariance, kept=max(0.0, float(weights @ matrix @ weights) - alone))
     share = sum(w * each.joint.share for w, each in zip(weights, parts, strict=True))
     basis = Basis.merged(parts)
-
-    # A report counts as much as any other, so fakes report under the scheme that is moved most.
-    rates = [np.ones(1)] * len(parts)
     (joint,) = infer(
         [basis],
         first.joint.values,
         Finding.of(np.asarray(share), covariance.noise(1, len(first.joint.values))),
-        Exposure.worst(rates, [each.joint.exposure for each in parts]),
+        Exposure.worst([each.joint.exposure for each in parts]),
         [[figure for each in parts for figure in each.verdict.figures]],
         first.level,
         first.joint.adjustment,
         complete=True,
     )
     values = first.margins[0].values, first.margins[1].values
-    exposures = [
-        Exposure.worst(rates, [each.margins[axis].exposure for each in parts]) for axis in (0, 1)
-    ]
+    exposures = [Exposure.worst([each.margins[axis].exposure for each in parts]) for axis in (0, 1)]
     fakes = [each.fake for each in parts if each.fake is not None]
     worst = max(fakes, key=lambda fake: fake.inside - fake.outside)
     return _made(joint, first.names, values, covariance, exposures, worst)

@@ -159,11 +159,16 @@ def combine(estimates: Sequence[Shares]) -> Shares:
         values,
         found,
         Exposure.worst(
-            [weight * basis.n / each.n for weight, each in zip(weights, informed, strict=True)],
             [
-                Exposure(*(_spread(each, values, side, 0.0) for side in each.exposure))
-                for each in informed
-            ],
+                # A report counts more for values that other schemes lack.
+                Exposure(
+                    *(
+                        weight * basis.n / each.n * _spread(each, values, side, 0.0)
+                        for side in each.exposure
+                    )
+                )
+                for weight, each in zip(weights, informed, strict=True)
+            ]
         ),
         [seen],
         informed[0].level,
